@@ -9,10 +9,7 @@ from opposable.domain.localized_text import LocalizedText, join_localized, local
 _READ_ONLY_RULE = "only one reading statement (SELECT, WITH … SELECT, VALUES) may run here"
 _KINDS_IN_CHINESE = {"table": "表", "column": "列"}
 _SCHEMA_TOOLS = "schema.list_tables or schema.list_columns"
-_TOOLS_BY_STATEMENT = {
-    "EXPLAIN": "sql.validate",
-    **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "PRAGMA"), _SCHEMA_TOOLS),
-}
+_TOOLS_BY_STATEMENT = dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "PRAGMA"), _SCHEMA_TOOLS)
 
 
 def join_messages(messages: Iterable[LocalizedText]) -> LocalizedText:

@@ -9,6 +9,7 @@ from typing import Any
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
 from opposable.sql import messages
 from opposable.sql.clickhouse_functions import CLICKHOUSE_SYSTEM_TABLES
+from opposable.sql.described_statements import extract_query
 from opposable.sql.function_allowlist import (
     FUNCTIONS_BY_DIALECT,
     KEYWORDS_BEFORE_PARENTHESIS,
@@ -84,7 +85,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     text = _standardize(sql, dialect)
     if dialect in ("postgres", "clickhouse"):
         refuse_ambiguous_strings(text, dialect)
-    masked = _mask(text, dialect)
+    masked = _mask(extract_query(text, dialect), dialect)
     tokens = _tokenize(masked, dialect)
     tree = _parse(masked, tokens, dialect)
     if type(tree).__name__ not in _ROOT_NODES:
@@ -232,8 +233,8 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
             continue
         if name == "SessionParameter" and node.this.name.casefold() in MYSQL_VARIABLES:
             continue
-        if name == "Version" and dialect == "mysql":  # FOR SYSTEM_TIME
-            continue
+        if (dialect == "mysql" and name == "Version") or (dialect == "duckdb" and name in ("Describe", "Summarize")):
+            continue  # FOR SYSTEM_TIME; FROM (DESCRIBE …)
         if name not in _ALLOWED_NODES and not isinstance(node, allowed_classes):
             words = "".join(f" {char}" if char.isupper() and i else char for i, char in enumerate(name))
             raise ToolRefused(messages.clause_not_allowed(words.upper()))

@@ -206,3 +206,28 @@ async def test_a_closed_directory_leaves_no_threads(tmp_path):
         await database.close()
         counts.append(sum(1 for _ in Path("/proc/self/task").iterdir()))
     assert counts[-1] - counts[0] < 5
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "EXPLAIN SELECT * FROM orders WHERE id = 1",
+        "EXPLAIN PLAN indexes = 1, actions = 1 SELECT count() FROM big_orders",
+        "EXPLAIN SYNTAX SELECT sum(COLUMNS('amount')) FROM orders",
+        "EXPLAIN AST SELECT 1",
+        "EXPLAIN QUERY TREE SELECT id FROM orders",
+        "EXPLAIN PIPELINE (SELECT id FROM orders)",
+        "EXPLAIN ESTIMATE SELECT id FROM orders",
+        "DESCRIBE TABLE orders",
+        "DESC hr.people",
+        "DESCRIBE (SELECT id, amount FROM orders)",
+    ],
+)
+async def test_plans_and_columns_are_shown_as_the_engine_writes_them(clickhouse_shop, sql):
+    found = await SqlTools(clickhouse_shop).execute(sql)
+    expected = clickhouse_engine._fetch(clickhouse_shop._connection, sql)
+    assert (found["sql"], found["columns"], found["rows"]) == (
+        sql,
+        list(expected[0]),
+        [list(row) for row in expected[1]],
+    )

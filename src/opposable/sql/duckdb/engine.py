@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput
 from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
+from opposable.sql.described_statements import extract_query
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
 from opposable.sql.duckdb.parse_tree_guard import StoredCode, check_parse_tree
 from opposable.sql.duckdb.schema_reader import read_schema
@@ -65,8 +66,9 @@ class DuckdbDatabase(OpenedDatabase):
         """Bind and plan `sql`."""
 
         def work(cursor: Any) -> None:
-            check_parse_tree(cursor, sql, self._code)
-            cursor.execute(f"EXPLAIN {sql}", parameters or None).fetchall()
+            query = extract_query(sql, "duckdb")
+            check_parse_tree(cursor, query, self._code)
+            cursor.execute(f"EXPLAIN {query}", parameters or None).fetchall()
 
         await self._run_in_thread(work, limits)
 
@@ -77,7 +79,7 @@ class DuckdbDatabase(OpenedDatabase):
 
         def work(cursor: Any) -> QueryResult:
             started = time.perf_counter()
-            check_parse_tree(cursor, sql, self._code)
+            check_parse_tree(cursor, extract_query(sql, "duckdb"), self._code)
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
             types = [str(column[1]) for column in cursor.description or ()]

@@ -164,8 +164,8 @@ def refuse_node(node: dict[str, Any], macros: Collection[str]) -> None:
     kind = str(node.get("type", ""))
     if kind.endswith("_NODE") and kind not in _QUERY_NODES:
         raise _build_refusal(f"{kind.removesuffix('_NODE').replace('_', ' ')} is not a query that only reads.")
-    if kind in _REFUSED_NODES:
-        raise _build_refusal("SHOW and DESCRIBE are not allowed.")
+    if kind in _REFUSED_NODES and not node.get("query"):  # DESCRIBE and SUMMARIZE have a query, SHOW has none
+        raise _build_refusal("SHOW is not allowed.")
     if kind == "TABLE_FUNCTION":
         name = fold_name(str(node["function"].get("function_name", "")))
         if name not in DUCKDB_TABLE_FUNCTIONS and name not in macros:

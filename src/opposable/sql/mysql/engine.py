@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
+from opposable.sql.described_statements import extract_query
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -44,6 +45,8 @@ _SILENT_LIMITS = (
 )
 """Limits of MariaDB and of MySQL that cut results with a warning alone; the limit of time bounds recursion."""
 _FILE_PRIVILEGE = re.compile(r"GRANT (?=[^`]*\b(?:ALL PRIVILEGES|FILE|SUPER)\b)[^`]* ON \*\.\* TO")
+_TABLE = re.compile(r"\s*FROM\b")
+"""What DESCRIBE is about where that is a table."""
 _TIMEOUT_CODES = frozenset({1205, 1317, 1969, 3024})
 """Lock wait timeout, interrupted query, and the time limits of MariaDB and of MySQL."""
 _VIEW_NOT_EXPLAINED_CODE = 1345
@@ -66,7 +69,9 @@ class MysqlDatabase(OpenedDatabase):
     ) -> None:
         """Bind and plan `sql`."""
         refuse_unlisted_tables(parse_safe_query(sql, "mysql", self._schema), self._schema)
-        await self._run_in_thread(lambda connection: _explain(connection, _bind(connection, sql, parameters)), limits)
+        query = extract_query(sql, "mysql")
+        query = query if query == sql or not _TABLE.match(query) else f"SELECT * {query}"
+        await self._run_in_thread(lambda connection: _explain(connection, _bind(connection, query, parameters)), limits)
 
     async def run(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
+from opposable.sql.described_statements import extract_query
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.messages import database_unreachable
@@ -70,10 +71,7 @@ class PostgresDatabase(OpenedDatabase):
         values = _order_parameters(parameters)
 
         async def work(connection: Any) -> None:
-            from psycopg import AsyncRawCursor
-
-            # A binary result requires the extended protocol, which accepts a single statement.
-            await AsyncRawCursor(connection).execute(f"EXPLAIN {query.sql}", values, binary=True)
+            await _execute(connection, f"EXPLAIN {extract_query(query.sql, 'postgres')}", values)
 
         await self._run_in_transaction(work, limits)
 
@@ -211,6 +209,10 @@ async def _run_query(connection: Any, sql: str, values: list[Any] | None, limits
     from psycopg import AsyncRawServerCursor
 
     started = time.perf_counter()
+    if extract_query(sql, "postgres") != sql:  # a server-side cursor takes no EXPLAIN
+        cursor = await _execute(connection, sql, values)
+        columns = tuple(column.name for column in cursor.description or ())
+        return build_query_result(columns, await cursor.fetchall(), limits, time.perf_counter() - started)
     async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
         await cursor.execute(sql, values)
         columns = tuple(column.name for column in cursor.description or ())
@@ -222,6 +224,13 @@ async def _run_query(connection: Any, sql: str, values: list[Any] | None, limits
         await cursor.execute(wrap_with_truncation(sql, kinds, limits.max_cell_characters), values)
         rows, is_complete = await _fetch_rows(cursor, limits)
         return _to_query_result(columns, kinds, rows, is_complete, limits, started)
+
+
+async def _execute(connection: Any, sql: str, values: list[Any] | None) -> Any:
+    """Execute SQL by the extended protocol, which a binary result requires: it accepts a single statement."""
+    from psycopg import AsyncRawCursor
+
+    return await AsyncRawCursor(connection).execute(sql, values, binary=True)
 
 
 async def _fetch_rows(cursor: Any, limits: QueryLimits) -> tuple[list[Any], bool]:

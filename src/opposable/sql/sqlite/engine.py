@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
+from opposable.sql.described_statements import extract_query
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -62,7 +63,9 @@ class SqliteDatabase(OpenedDatabase):
     ) -> None:
         """Compile `sql`."""
         await self._run_in_thread(
-            lambda connection: connection.execute(f"EXPLAIN QUERY PLAN {sql}", _write_dates(parameters)).fetchall(),
+            lambda connection: connection.execute(
+                f"EXPLAIN QUERY PLAN {extract_query(sql, 'sqlite')}", _write_dates(parameters)
+            ).fetchall(),
             limits,
         )
 
