@@ -272,6 +272,8 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT 1 /* files in data/*.csv */ + 1',
     ],
     ('duckdb',): [
+        "SELECT [DATE 'infinity', DATE '2024-01-01'] AS l, {'t': TIMESTAMP '-infinity', 'n': 1} AS s, [DATE '2024-01-01'] AS d",
+        "SELECT {'f': 0.1::FLOAT, 'd': 0.1::DOUBLE, 'l': [0.1::FLOAT, NULL]} AS s, [{'f': 0.1::FLOAT}, NULL] AS l, NULL::STRUCT(f FLOAT) AS n",
         'EXPLAIN FROM emp',
         'EXPLAIN (FORMAT json) SELECT count(*) FROM emp',
         'EXPLAIN PIVOT emp ON dept USING count(*)',
@@ -826,6 +828,8 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
 }  # fmt: skip
 TEXT_ROWS: dict[str, dict[str, list[list[object]]]] = {
     'duckdb': {
+        "SELECT [DATE 'infinity', DATE '2024-01-01'] AS l, {'t': TIMESTAMP '-infinity', 'n': 1} AS s, [DATE '2024-01-01'] AS d": [['[infinity, 2024-01-01]', "{'t': -infinity, 'n': 1}", ['2024-01-01']]],
+        "SELECT {'f': 0.1::FLOAT, 'd': 0.1::DOUBLE, 'l': [0.1::FLOAT, NULL]} AS s, [{'f': 0.1::FLOAT}, NULL] AS l, NULL::STRUCT(f FLOAT) AS n": [[{'f': 0.1, 'd': 0.1, 'l': [0.1, None]}, [{'f': 0.1}, None], None]],
         "SELECT INTERVAL '1 year 2 months 3 days 04:05:06', INTERVAL (id) DAY FROM emp ORDER BY id": [['1 year 2 months 3 days 04:05:06', '1 day'], ['1 year 2 months 3 days 04:05:06', '2 days'], ['1 year 2 months 3 days 04:05:06', '3 days'], ['1 year 2 months 3 days 04:05:06', '4 days'], ['1 year 2 months 3 days 04:05:06', '5 days']],
         "SELECT hired - DATE '2020-01-01', age(TIMESTAMP '2024-01-01', hired::TIMESTAMP) FROM emp ORDER BY id": [[14, '3 years 11 months 17 days'], [425, '2 years 10 months'], [425, '2 years 10 months'], [1095, '1 year 1 day'], [1283, '5 months 25 days']],
         "SELECT INTERVAL 1 MONTH = INTERVAL 30 DAY, INTERVAL '5' MINUTE, INTERVAL 5 MINUTES, to_months(2) + to_days(1)": [[True, '00:05:00', '00:05:00', '2 months 1 day']],

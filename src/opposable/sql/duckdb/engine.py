@@ -33,6 +33,7 @@ _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 """The names of fields and the values of enumerations in a type."""
 _TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP(?:TZ)?_NS|TIME_NS)\b")
 """Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
+_DATE_TYPES = re.compile(r"\b(?:DATE|TIMESTAMP)")
 _DAY_END = re.compile(r"(?<=\d) (?=\d)")
 """The space between the day and the time of a text, and not that in 0044-03-15 (BC)."""
 _INFINITE_DATES = frozenset(bound for kind in (datetime.date, datetime.datetime) for bound in (kind.max, kind.min))
@@ -82,24 +83,28 @@ class DuckdbDatabase(OpenedDatabase):
             check_parse_tree(cursor, extract_query(sql, "duckdb"), self._code)
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
-            types = [str(column[1]) for column in cursor.description or ()]
+            kinds = [column[1] for column in cursor.description or ()]
+            types = list(map(str, kinds))
             as_text = {at for at, kind in enumerate(types) if _TEXT_TYPES.search(_QUOTED.sub("", kind))}
             if as_text:
                 cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
             rows = cursor.fetchmany(limits.max_rows + 1)
-            dated = {at for at, kind in enumerate(types) if kind.startswith(("DATE", "TIMESTAMP"))} - as_text
+            dated = {at for at, kind in enumerate(types) if _DATE_TYPES.search(_QUOTED.sub("", kind))} - as_text
             infinite = {at for at in dated if any(_is_infinite(row[at]) for row in rows)}
             if infinite:
                 cursor.execute(_write_as_text(sql, types, as_text | infinite), parameters or None)
                 texts = cursor.fetchmany(limits.max_rows + 1)
-                if any(str(row[at]).endswith("infinity") for row in texts for at in infinite):
+                if any("infinity" in str(row[at]) for row in texts for at in infinite):
                     rows = [
                         [_DAY_END.sub("T", cell) if at in infinite and cell else cell for at, cell in enumerate(row)]
                         for row in texts
                     ]
             longest = limits.max_cell_characters // 2
             rows = [
-                tuple(_shorten_float(value, kind, longest) for value, kind in zip(row, types, strict=True))
+                tuple(
+                    value if at in as_text | infinite else _shorten_float(value, kinds[at], longest)
+                    for at, value in enumerate(row)
+                )
                 for row in rows
             ]
             return build_query_result(columns, rows, limits, time.perf_counter() - started)
@@ -148,20 +153,31 @@ def connect(path: Path) -> Any:
     return duckdb.connect(str(path), read_only=True, config=CONNECTION_CONFIG)
 
 
-def _shorten_float(value: Any, kind: str, longest: int) -> Any:
+def _shorten_float(value: Any, kind: Any, longest: int) -> Any:
     """Return a number of 32 bits with its own digits, as in 1.1, and not those of the number of 64 bits next to it.
 
-    A list of more than `longest` items is unchanged: its text is longer than a cell may be.
+    So are those in lists and structs. A list of more than `longest` items is unchanged: its text is longer than a cell
+    may be.
     """
-    if not kind.startswith("FLOAT") or value is None:
+    if value is None or "FLOAT" not in str(kind):
         return value
-    if isinstance(value, list | tuple):
-        return value if len(value) > longest else [_shorten_float(item, kind, longest) for item in value]
+    if kind.id in ("list", "array"):
+        item_kind = kind.children[0][1]
+        return value if len(value) > longest else [_shorten_float(item, item_kind, longest) for item in value]
+    if kind.id == "struct":
+        return {name: _shorten_float(value[name], field_kind, longest) for name, field_kind in kind.children}
+    if kind.id != "float":
+        return value
     candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
     return next((number for number in candidates if ctypes.c_float(number).value == value), value)
 
 
 def _is_infinite(value: Any) -> bool:
+    """Whether a value, or a value within it, may be an infinite date."""
+    if isinstance(value, dict):
+        return any(map(_is_infinite, (*value, *value.values())))
+    if isinstance(value, list | tuple):
+        return any(map(_is_infinite, value))
     return isinstance(value, datetime.date) and value in _INFINITE_DATES
 
 
