@@ -467,6 +467,8 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT id /* a /* nested */ comment */ FROM emp ORDER BY id',
     ],
     ('postgres',): [
+        'SELECT pg_size_pretty(pg_relation_size(\'emp\')), pg_total_relation_size(\'public.emp\') > 0, pg_table_size(\'"MixedCase"\') > 0',
+        'SELECT pg_catalog.pg_indexes_size(\'"My Schema"."T"\'), pg_relation_size(\'销售\', \'main\')',
         'EXPLAIN (COSTS OFF, FORMAT JSON) SELECT dept, count(*) FROM emp GROUP BY dept',
         'EXPLAIN (VERBOSE, COSTS false) TABLE emp',
         'EXPLAIN VERBOSE VALUES (1)',

@@ -281,6 +281,17 @@ ATTACKS = [
 ]
 
 POSTGRES_ATTACKS = [
+    "SELECT pg_relation_size('pg_authid')",
+    "SELECT pg_relation_size('pg_catalog.pg_authid')",
+    "SELECT pg_table_size(1260), pg_indexes_size('1260')",
+    "SELECT pg_relation_size(relation => 'pg_authid')",
+    "SELECT pg_catalog.pg_total_relation_size('hidden')",
+    "SELECT * FROM pg_total_relation_size('hidden')",
+    "SELECT pg_relation_size('\"orders\"; x')",
+    "SELECT pg_relation_size(note) FROM orders",
+    "SELECT pg_relation_size('or' || 'ders'), pg_relation_size((SELECT 'hidden'::text::oid))",
+    "SELECT pg_relation_size('pg_authid'::regclass)",
+    "SELECT pg_relation_size()",
     "EXPLAIN ANALYZE SELECT pg_read_file('/etc/passwd')",
     "EXPLAIN (ANALYZE, VERBOSE) SELECT word FROM hidden",
     "EXPLAIN (ANALYZE) EXECUTE p",

@@ -145,7 +145,7 @@ _POSTGRES_OTHER = """all some cast coalesce exists gen_random_uuid generate_seri
     st_point st_setsrid st_transform st_within st_x st_y bit bound_box bpchar cash_words hashtext varbit varchar
     ishorizontal isopen isparallel isperp isvertical macaddr oid pclose pg_size_bytes popen unicode_assigned
     hashint4 hashint8 hashint8extended hashtextextended like_escape convert pg_client_encoding pg_column_compression
-    pg_collation_for pg_input_error_info pg_input_is_valid ts_debug ts_parse ts_token_type unicode_version"""
+    pg_collation_for pg_input_error_info pg_input_is_valid pg_indexes_size pg_relation_size pg_table_size pg_total_relation_size ts_debug ts_parse ts_token_type unicode_version"""
 _POSTGRES_GROUPS = (
     _POSTGRES_AGGREGATES,
     _POSTGRES_NUMBERS,

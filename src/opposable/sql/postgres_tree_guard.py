@@ -30,6 +30,7 @@ _KEYWORD_OPERATORS = {
 }
 """Keywords that call an operator by its name."""
 _SIZED_FUNCTIONS = frozenset({"repeat", "lpad", "rpad", "array_fill"})
+_TABLE_SIZE_FUNCTIONS = frozenset({"pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"})
 _UNCOUNTED_GROWTH = 100
 """Growth that formatting needs; up to here it is not counted."""
 _MAX_GROWTH = 100_000
@@ -80,6 +81,8 @@ def refuse_unsafe_tree(tree: Any, schema: DatabaseSchema) -> None:
     for function in tree.find_all(exp.Anonymous):
         if function.name.casefold().startswith("pg_input_") and not _names_plain_type(function.expressions[1:]):
             raise ToolRefused(f"{function.name}() takes the type as a text, such as 'integer'.")
+        if function.name.casefold() in _TABLE_SIZE_FUNCTIONS and not _names_table(function.expressions[:1], schema):
+            raise ToolRefused(f"{function.name}() takes a table of this database as a text, such as 'public.orders'.")
     for kind in tree.find_all(exp.DataType):
         if "." in str(kind.args.get("kind") or ""):
             raise ToolRefused(f"{to_one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
@@ -106,6 +109,23 @@ def _names_plain_type(arguments: list[Any]) -> bool:
     parts = [part for kind in kinds for part in kind.find_all(exp.DataType, exp.ObjectIdentifier, exp.PseudoType)]
     is_plain = all(type(part) is exp.DataType and not part.is_type("userdefined") for part in parts)
     return is_plain and len(kinds) == 1 and isinstance(arguments[0], exp.Literal)
+
+
+def _names_table(arguments: list[Any], schema: DatabaseSchema) -> bool:
+    """Whether an argument is the name of a listed table; a text of digits is a number of any table."""
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    if not arguments or not arguments[0].is_string or arguments[0].name[:1].isdigit():
+        return False
+    try:
+        parts = exp.to_table(arguments[0].name, dialect="postgres").parts
+    except (SqlglotError, TypeError, ValueError):
+        return False
+    if len(parts) > 2 or not all(isinstance(part, exp.Identifier) for part in parts):
+        return False
+    path = [resolve_identifier(part, "postgres") for part in parts]
+    return schema.find_exact_table(path[-1], "".join(path[:-1])) is not None
 
 
 def names_table_of_row(kind: Any, tree: Any) -> bool:
