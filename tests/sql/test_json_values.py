@@ -43,6 +43,7 @@ pytestmark = pytest.mark.anyio
         (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ([1, b"x", float("inf")], [1, "<blob 1 bytes>", "Infinity"]),
         ({"a": Decimal(1), 2: None}, {"a": 1, "2": None}),
+        ({True: 1, False: 2}, {"true": 1, "false": 2}),
     ],
 )
 def test_values_become_json(value, expected):

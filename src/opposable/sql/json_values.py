@@ -47,7 +47,10 @@ def _convert(value: Any) -> Any:
         case bytes() | bytearray() | memoryview():
             return f"<blob {len(value)} bytes>"
         case Mapping():
-            return {str(_convert(key)): _convert(item) for key, item in value.items()}
+            return {
+                str(key).lower() if isinstance(key, bool) else str(_convert(key)): _convert(item)
+                for key, item in value.items()
+            }
         case list() | tuple() | set() | frozenset():
             return [_convert(item) for item in value]
         case _:
