@@ -180,6 +180,7 @@ async def test_the_postgres_transaction_writes_nothing_with_any_role(
     """Check the role, the read-only transaction and the named cursor alone."""
     monkeypatch.setattr(postgres_server, "parse_safe_query", lambda sql, *_: Query(sql, "postgres", None))
     monkeypatch.setattr(postgres_server, "refuse_unlisted_tables", lambda *_: None)
+    monkeypatch.setattr(postgres_server, "_refuse_views", lambda *_: None)
     before = read_postgres_contents(postgres_owner)
     for url in (postgres_url, postgres_owner):
         database = await open_database(url)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from opposable.domain.errors import BadInput, ToolUnavailable
+from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
 from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
 from opposable.sql.described_statements import extract_query
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
@@ -30,7 +30,7 @@ from opposable.sql.postgres.temporal_loaders import register_temporal_loaders
 from opposable.sql.postgres.untrusted_code import UntrustedCode, find_untrusted_code
 from opposable.sql.result_rows import build_query_result
 from opposable.sql.schema import DatabaseSchema, to_one_line
-from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
+from opposable.sql.statement_guard import Query, is_with_name, parse_safe_query, refuse_unlisted_tables
 
 T = TypeVar("T")
 
@@ -81,6 +81,8 @@ class PostgresDatabase(OpenedDatabase):
         """Run `sql`; see `Database.run`."""
         query = parse_safe_query(sql, "postgres", self._schema)
         refuse_unlisted_tables(query, self._schema)
+        if extract_query(query.sql, "postgres") != query.sql:
+            _refuse_views(query, self._schema)
         values = _order_parameters(parameters)
         return await self._run_in_transaction(
             lambda connection: _run_query(connection, query.sql, values, limits), limits
@@ -203,6 +205,18 @@ async def open_postgres(url: str) -> PostgresDatabase:
         raise BadInput(f"The database's tables cannot be listed: {to_one_line(str(error))}.") from error
     finally:
         await connection.close()
+
+
+def _refuse_views(query: Query, schema: DatabaseSchema) -> None:
+    """Refuse the plan of a view: it names tables that may not be readable, and counts their rows."""
+    from sqlglot import exp
+
+    for table in query.tree.find_all(exp.Table):
+        listed = schema.find_table_by_identifier(table.name, table.db)
+        if listed is not None and listed.kind == "view" and not is_with_name(table):
+            raise ToolRefused(
+                f"EXPLAIN is not allowed for views: the plan would show the tables of {listed.full_name}."
+            )
 
 
 async def _run_query(connection: Any, sql: str, values: list[Any] | None, limits: QueryLimits) -> QueryResult:
