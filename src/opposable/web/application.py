@@ -95,7 +95,7 @@ def install_admin(
         BadInput: If an extra that the settings need is not installed.
     """
     for module in _select_route_modules(only):
-        app.include_router(module.router)
+        app.router.routes += module.router.routes
     mcp = McpEndpoint(service)
     if only != "gateway":
         app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))

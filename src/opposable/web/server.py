@@ -18,11 +18,10 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.api.routes import add_routes
-from opposable.web.api.serializers import ApiResponse
 from opposable.web.api_docs import install_api_docs
 from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ErrorResponse, to_api_error
-from opposable.web.gateway.routes import create_gateway_routes, create_health_router
+from opposable.web.gateway.routes import HEALTH_ROUTER, create_gateway_routes
 from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
 from opposable.web.openai_errors import (
     GATEWAY_PREFIX,
@@ -60,8 +59,6 @@ def create_app(
         version=version("opposable"),
         docs_url=None,
         redoc_url=None,
-        default_response_class=ApiResponse,
-        generate_unique_id_function=lambda route: route.name,
     )
     # The innermost middleware: Starlette handles `Exception` outside of those that add headers and log the request.
     app.add_middleware(ExceptionMiddleware, handlers={Exception: _handle_error})
@@ -75,7 +72,7 @@ def create_app(
     else:
         app.router.routes[:0] = create_gateway_routes(backend, max_body_bytes)
         app.add_middleware(AuthenticationMiddleware, api_key=api_key)
-    app.include_router(create_health_router())
+    app.router.routes += HEALTH_ROUTER.routes
     install_api_docs(app)
     for error_type in HANDLED_ERRORS:
         app.add_exception_handler(error_type, _handle_error)

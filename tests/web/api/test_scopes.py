@@ -45,25 +45,14 @@ def get_required_scope(app, path: str, method: str) -> str:
     for prefix, scope in SCOPES_BY_PREFIX.items():
         if path.startswith(prefix):
             return scope
-    [(_, route, router_dependencies)] = [
-        entry for entry in flatten_routes(app.routes) if entry[0] == path and method in entry[1].methods
+    [route] = [
+        found for found in app.routes if isinstance(found, APIRoute) and found.path == path and method in found.methods
     ]
     declared_scope = (route.openapi_extra or {}).get("x-scope")
     scopes = [declared_scope] if declared_scope else []
     scopes += [found.call.scope for found in route.dependant.dependencies if isinstance(found.call, RequireScope)]
-    scopes += [found.dependency.scope for found in router_dependencies if isinstance(found.dependency, RequireScope)]
     assert scopes, f"{method} {path} requires no scope: give it Depends(RequireScope(...))"
     return "admin" if "admin" in scopes else scopes[0]
-
-
-def flatten_routes(routes, prefix: str = "", dependencies=()):
-    """Yield each route with its whole path and the dependencies of the routers it is in."""
-    for route in routes:
-        if isinstance(route, APIRoute):
-            yield prefix + route.path, route, dependencies
-        elif getattr(route, "original_router", None) is not None:
-            router = route.original_router
-            yield from flatten_routes(router.routes, prefix, (*dependencies, *router.dependencies))
 
 
 def fill_path(path: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from fastapi import Body, Depends, Query, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from opposable.app.agent_check import WarningId
@@ -13,14 +13,14 @@ from opposable.domain.records import AgentRecord
 from opposable.domain.specs import AgentSpec
 from opposable.safety.redaction import redact
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, AgentIdPath, LimitQuery, PageResponse
 from opposable.web.api.spec_authorization import authorize_agent
 from opposable.web.api.text_responses import describe_text
 from opposable.web.errors import conflict_error, error_responses, not_found_error, to_api_error
 from opposable.web.principal import Principal
 
-router = APIRouter(prefix="/api/agents", tags=["agents"])
+router = ApiRouter(prefix="/api/agents", tags=["agents"])
 REQUIRE_READ, REQUIRE_WRITE = [Depends(RequireScope("tools:read"))], [Depends(RequireScope("tools:write"))]
 YAML_MEDIA_TYPE = "application/yaml"
 MAX_YAML_BYTES = 1_000_000

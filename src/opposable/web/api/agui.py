@@ -29,7 +29,7 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
 )
-from fastapi import APIRouter, Body, Depends
+from fastapi import Body, Depends
 from starlette.responses import Response
 
 from opposable.domain.json_text import parse_json
@@ -39,7 +39,7 @@ from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
 from opposable.web.api.agui_input import read_earlier_messages, read_new_message
 from opposable.web.api.chat import apply_request_limits, resolve_agent
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AgentIdPath
 from opposable.web.api.schemas import CONVERSATION_ID
 from opposable.web.api.serializers import dump_json
@@ -48,7 +48,7 @@ from opposable.web.errors import error_responses, to_api_error, validation_error
 from opposable.web.sse_response import SseResponse, escape_line_ends
 from opposable.web.telemetry.tracing import CURRENT_TRACE
 
-router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
+router = ApiRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
 INPUT_EXAMPLE = {
     "threadId": "conv-123",

@@ -4,7 +4,7 @@ import logging
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Depends, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -12,14 +12,14 @@ from opposable.app.inputs import replace_surrogates
 from opposable.domain.json_forms import approval_to_json
 from opposable.domain.records import Approval, ApprovalStatus
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.serializers import json_response
 from opposable.web.errors import conflict_error, error_responses, not_found_error
 from opposable.web.principal import Principal
 
 log = logging.getLogger("opposable.approvals")
-router = APIRouter(prefix="/api/approvals", tags=["approvals"])
+router = ApiRouter(prefix="/api/approvals", tags=["approvals"])
 REQUIRE_READ, REQUIRE_DECIDE = [Depends(RequireScope("chat", "approve"))], [Depends(RequireScope("approve"))]
 
 ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,36}$", examples=["0d3f6c1f8a5b4d0e9c7a6b5d4e3f2a1b"])]

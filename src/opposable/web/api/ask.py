@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -15,7 +15,7 @@ from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
 from opposable.web.api.chat import resolve_agent, respond_with_answer
 from opposable.web.api.databases import select_database
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.run_event_sse import respond_with_run_events
 from opposable.web.api.schemas import AgentHeader
 from opposable.web.api.text_responses import EVENT_STREAM, describe_text
@@ -23,7 +23,7 @@ from opposable.web.errors import error_responses
 from opposable.web.principal import Principal
 from opposable.web.telemetry.tracing import CURRENT_TRACE
 
-router = APIRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
+router = ApiRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
 
 STREAM_EXAMPLE = """id: 7f3:2
 event: decided

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import Depends, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
@@ -15,14 +15,14 @@ from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS, RateLimit
 from opposable.service.batches import batch_to_json, create_batch, require_unique_ids
 from opposable.service.service import Service
 from opposable.web.api.chat import resolve_agent
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.serializers import dump_json, json_response
 from opposable.web.api.text_responses import JSON_LINES, describe_text
 from opposable.web.errors import conflict_error, error_responses, not_found_error
 from opposable.web.principal import Principal
 
-router = APIRouter(prefix="/api/batches", tags=["batches"], dependencies=[Depends(RequireScope("chat"))])
+router = ApiRouter(prefix="/api/batches", tags=["batches"], dependencies=[Depends(RequireScope("chat"))])
 BatchId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,64}$", examples=["0" * 32])]
 Concurrency = Annotated[int, Field(ge=1, le=1000)]
 RESULT_EXAMPLE = '{"id":"1","status":"finished"}'

@@ -2,18 +2,18 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import Body, Depends
 from pydantic import BaseModel, Field
 
 from opposable.domain.specs import AgentToolBinding
 from opposable.service.service import Service
 from opposable.web.api.agents import AgentResponse, load_agent, require_agent, to_agent_response
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AgentIdPath, PageResponse, ToolIdPath
 from opposable.web.api.spec_authorization import authorize_binding
 from opposable.web.errors import error_responses, not_found_error
 
-router = APIRouter(prefix="/api/agents/{agent_id}/tools", tags=["agents"])
+router = ApiRouter(prefix="/api/agents/{agent_id}/tools", tags=["agents"])
 REQUIRE_READ, REQUIRE_WRITE = [Depends(RequireScope("tools:read"))], [Depends(RequireScope("tools:write"))]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import Depends, Header, Request
 from starlette.responses import Response
 
 from opposable.agent.limits import Limits
@@ -18,7 +18,7 @@ from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
 from opposable.service.service import DEFAULT_AGENT_ID, Service
 from opposable.web.api.agents import load_agent
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.runs import load_own_run
 from opposable.web.api.schemas import (
@@ -37,7 +37,7 @@ from opposable.web.principal import Principal
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 from opposable.web.telemetry.tracing import CURRENT_TRACE
 
-router = APIRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
+router = ApiRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
 STREAM_EXAMPLE = """id: 7f3:2
 data: {"content":"25 × 4 "}

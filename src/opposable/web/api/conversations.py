@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
 from opposable.app.inputs import replace_surrogates
 from opposable.domain.json_forms import message_to_json
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.schemas import (
     CONVERSATION_ID,
@@ -20,7 +20,7 @@ from opposable.web.api.schemas import (
 from opposable.web.api.serializers import json_response, serialize_conversation
 from opposable.web.errors import bad_input_error, error_responses, not_found_error
 
-router = APIRouter(prefix="/agent/conversations", tags=["conversations"], dependencies=[Depends(RequireScope("chat"))])
+router = ApiRouter(prefix="/agent/conversations", tags=["conversations"], dependencies=[Depends(RequireScope("chat"))])
 
 ConversationId = Annotated[str, Path(pattern=CONVERSATION_ID, examples=["conv-123"])]
 

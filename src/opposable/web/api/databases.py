@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Query
+from fastapi import Body, Depends, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -14,14 +14,14 @@ from opposable.service.service import Service
 from opposable.sql.database import Database
 from opposable.sql.tools import MAX_ROWS, SqlTools
 from opposable.web.api.chat import resolve_agent
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import PageResponse
 from opposable.web.api.schemas import AgentHeader
 from opposable.web.api.serializers import json_response
 from opposable.web.errors import bad_input_error, error_responses, forbidden_error
 from opposable.web.principal import Principal
 
-router = APIRouter(prefix="/api/databases", tags=["ask"])
+router = ApiRouter(prefix="/api/databases", tags=["ask"])
 
 DatabaseQuery = Annotated[
     str, Query(max_length=2000, description="As in /api/ask; default: that of the agent. Needs the scope admin.")

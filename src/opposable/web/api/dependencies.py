@@ -1,13 +1,26 @@
-"""FastAPI dependencies: the service, the principal, required scopes."""
+"""FastAPI routers and dependencies: the service, the principal, required scopes."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 
 from opposable.service.service import Service
+from opposable.web.api.serializers import ApiResponse
 from opposable.web.errors import missing_scope_error
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal, Scope
+
+
+class ApiRouter(APIRouter):
+    """A router whose routes each application serves as they are.
+
+    `FastAPI.include_router` builds every route a second time, at the first request that it compares with it.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            default_response_class=ApiResponse, generate_unique_id_function=lambda route: route.name, **options
+        )
 
 
 def get_principal(request: Request) -> Principal:

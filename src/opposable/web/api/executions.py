@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import Depends, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
@@ -15,14 +15,14 @@ from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.serializers import dump_json
 from opposable.web.api.text_responses import JSON_LINES
 from opposable.web.errors import error_responses, forbidden_error, not_found_error, validation_error
 from opposable.web.principal import Principal
 
-router = APIRouter(prefix="/api/executions", tags=["executions"], dependencies=[Depends(RequireScope("tools:read"))])
+router = ApiRouter(prefix="/api/executions", tags=["executions"], dependencies=[Depends(RequireScope("tools:read"))])
 CSV_COLUMNS = (
     *("execution_id", "at", "tool_id", "name", "failure", "seconds", "attempts", "cached", "arguments", "result"),
     *("run_id", "call_id", "agent_id", "conversation_id", "trace_id", "handle", "repairs"),

@@ -3,17 +3,17 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Depends, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from opposable.domain.records import Failure
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
-from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse, ToolIdPath
 from opposable.web.errors import error_responses, not_found_error
 
-router = APIRouter(prefix="/api", tags=["tools"], dependencies=[Depends(RequireScope("admin"))])
+router = ApiRouter(prefix="/api", tags=["tools"], dependencies=[Depends(RequireScope("admin"))])
 TOOL_FAILURES_PATH = "/tools/{tool_id}/failures"
 FailureId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
 ScopeQuery = Annotated[

@@ -3,17 +3,17 @@
 import logging
 from typing import Any
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import Depends, Response
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.text_responses import describe_text
 from opposable.web.errors import error_responses
 from opposable.web.telemetry.metrics import Metrics
 
-router = APIRouter(tags=["service"])
+router = ApiRouter(tags=["service"])
 log = logging.getLogger("opposable.web")
 OK = "ok"
 

@@ -5,20 +5,20 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import Body, Depends
 from pydantic import BaseModel, Field
 
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.specs import AnyToolSpec, SkillSpec
 from opposable.safety.secret_references import get_referenced_variables
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.spec_authorization import authorize_spec, without_refused_auth
 from opposable.web.api.tools import check_loadable
 from opposable.web.errors import ApiError, error_responses, forbidden_error
 from opposable.web.principal import Principal
 
-router = APIRouter(prefix="/api/tools/import", tags=["tools"])
+router = ApiRouter(prefix="/api/tools/import", tags=["tools"])
 REQUIRE_WRITE, REQUIRE_ADMIN = [Depends(RequireScope("tools:write"))], [Depends(RequireScope("admin"))]
 MAX_TOOLS_PER_IMPORT = 1000
 

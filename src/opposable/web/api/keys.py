@@ -4,18 +4,18 @@ import logging
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Path, Response
+from fastapi import Body, Depends, Path, Response
 from pydantic import BaseModel, Field
 
 from opposable.domain.specs import RateLimit
 from opposable.store.keys import generate_key
-from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, RequireScope, ServiceDep
 from opposable.web.api.pagination import PageResponse
 from opposable.web.errors import error_responses, not_found_error
 from opposable.web.principal import SCOPES, Scope
 
 log = logging.getLogger("opposable.keys")
-router = APIRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(RequireScope("admin"))])
+router = ApiRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(RequireScope("admin"))])
 
 
 class CreateKeyRequest(BaseModel):

@@ -3,16 +3,16 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 from pydantic import BaseModel, Field
 
 from opposable.domain.records import ToolPin
-from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, RequireScope, ServiceDep
 from opposable.web.api.pagination import PageResponse, ToolIdPath
 from opposable.web.api.tools import load_tool
 from opposable.web.errors import conflict_error, error_responses
 
-router = APIRouter(prefix="/api/tools/{tool_id}/pins", tags=["tools"])
+router = ApiRouter(prefix="/api/tools/{tool_id}/pins", tags=["tools"])
 
 
 class PinResponse(BaseModel):

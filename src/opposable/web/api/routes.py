@@ -8,4 +8,4 @@ from opposable.web.api import agui, approvals, ask, batches, chat, conversations
 def add_routes(app: FastAPI) -> None:
     """Add the routers to the application."""
     for module in (chat, agui, ask, databases, semantics, conversations, runs, batches, approvals):
-        app.include_router(module.router)
+        app.router.routes += module.router.routes

@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import Depends, Header, Path, Query
 from starlette.responses import Response
 
 from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Run, RunKind, RunStatus
 from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.schemas import CONVERSATION_ID, CancelResponse, RunResponse
@@ -18,7 +18,7 @@ from opposable.web.api.text_responses import EVENT_STREAM, describe_text
 from opposable.web.errors import error_responses, not_found_error
 from opposable.web.principal import Principal
 
-router = APIRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(RequireScope("chat"))])
+router = ApiRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(RequireScope("chat"))])
 
 RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,64}$", examples=["7f3a0c52d1f94a0cb6e2b1f3a4c5d6e7"])]
 STREAM_EXAMPLE = 'id: 7f3:1\nevent: run_started\ndata: {"run_id":"7f3"}\n\n'

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 from typing import Literal
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import Depends, Response
 from pydantic import BaseModel, Field
 
 from opposable.app.query_examples import create_example
@@ -13,12 +13,12 @@ from opposable.ask.semantics.loader import load_semantic_model
 from opposable.domain.records import QueryExample
 from opposable.web.api.chat import resolve_agent
 from opposable.web.api.databases import DatabaseQuery, open_database
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import PageResponse
 from opposable.web.api.schemas import AgentHeader
 from opposable.web.errors import error_responses, not_found_error
 
-router = APIRouter(prefix="/api/databases", tags=["ask"])
+router = ApiRouter(prefix="/api/databases", tags=["ask"])
 REQUIRE_READ, REQUIRE_WRITE = [Depends(RequireScope("tools:read"))], [Depends(RequireScope("tools:write"))]
 
 

@@ -2,15 +2,15 @@
 
 from importlib.metadata import version
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
 from opposable.models.profile import Calling, get_profile
-from opposable.web.api.dependencies import PrincipalDep, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, ServiceDep
 from opposable.web.console_files import SESSION_COOKIE
 from opposable.web.errors import bad_input_error, error_responses
 
-router = APIRouter(prefix="/api/session", tags=["service"])
+router = ApiRouter(prefix="/api/session", tags=["service"])
 SESSION_SECONDS = 30 * 24 * 3600
 
 

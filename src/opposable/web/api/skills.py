@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,11 +11,11 @@ from opposable.app.tools import find_tool_by_id
 from opposable.domain.specs import AnyToolSpec
 from opposable.service.service import Service
 from opposable.tools.registry import RegisteredTool
-from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, RequireScope, ServiceDep
 from opposable.web.api.tool_calls import call_and_record, describe_call_route, parse_call_body
 from opposable.web.errors import error_responses, not_found_error
 
-router = APIRouter(prefix="/skills", tags=["skills"])
+router = ApiRouter(prefix="/skills", tags=["skills"])
 
 
 class SkillResponse(BaseModel):

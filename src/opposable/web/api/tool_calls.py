@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import orjson
-from fastapi import APIRouter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -20,14 +19,14 @@ from opposable.domain.tools import ToolResult, new_call_id
 from opposable.domain.validation_problems import describe_unknown_field
 from opposable.service.service import Service
 from opposable.tools.result_text import encode_value, to_jsonable
-from opposable.web.api.dependencies import get_principal
+from opposable.web.api.dependencies import ApiRouter, get_principal
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
 from opposable.web.principal import CALL_SCOPE
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 from opposable.web.telemetry.tracing import CURRENT_TRACE
 
-router = APIRouter(tags=["tools"])
+router = ApiRouter(tags=["tools"])
 
 RESULT_EXAMPLE = {
     "success": True,

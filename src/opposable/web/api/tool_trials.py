@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import Body, Depends
 from pydantic import BaseModel, Field
 
 from opposable.domain.call_context import CallContext
@@ -10,12 +10,12 @@ from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, HttpToolSpec
 from opposable.domain.tools import new_call_id
 from opposable.tools.library import ToolLibrary
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.spec_authorization import authorize_spec
 from opposable.web.api.tools import SPEC_EXAMPLES, check_loadable
 from opposable.web.errors import error_responses
 
-router = APIRouter(prefix="/api/tools", tags=["tools"], dependencies=[Depends(RequireScope("tools:write"))])
+router = ApiRouter(prefix="/api/tools", tags=["tools"], dependencies=[Depends(RequireScope("tools:write"))])
 
 
 class TrialRequest(BaseModel):

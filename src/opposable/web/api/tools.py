@@ -6,18 +6,18 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Query, Response
+from fastapi import Body, Depends, Query, Response
 from pydantic import BaseModel, Field
 
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, ToolType
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse, ToolIdPath
 from opposable.web.api.spec_authorization import authorize_spec
 from opposable.web.errors import conflict_error, error_responses, not_found_error
 
-router = APIRouter(prefix="/api/tools", tags=["tools"])
+router = ApiRouter(prefix="/api/tools", tags=["tools"])
 REQUIRE_READ, REQUIRE_WRITE = [Depends(RequireScope("tools:read"))], [Depends(RequireScope("tools:write"))]
 
 SPEC_EXAMPLES: dict[str, Any] = {

@@ -3,15 +3,15 @@
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from opposable.domain.usage import Price
 from opposable.settings import TokenPrices
-from opposable.web.api.dependencies import RequireScope, ServiceDep
+from opposable.web.api.dependencies import ApiRouter, RequireScope, ServiceDep
 from opposable.web.errors import error_responses
 
-router = APIRouter(prefix="/api/usage", tags=["keys"], dependencies=[Depends(RequireScope("admin"))])
+router = ApiRouter(prefix="/api/usage", tags=["keys"], dependencies=[Depends(RequireScope("admin"))])
 
 
 class ModelUsageResponse(BaseModel):

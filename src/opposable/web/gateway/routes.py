@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from opposable.models.base import Model
 from opposable.models.http_client import HttpMethod
 from opposable.models.upstream import ApiPath, ClientRequest, find_upstream
 from opposable.service.service import Service
-from opposable.web.api.dependencies import get_principal
+from opposable.web.api.dependencies import ApiRouter, get_principal
 from opposable.web.api.serializers import json_response
 from opposable.web.gateway import openapi_docs as docs
 from opposable.web.gateway.call_signatures import CallSignatures
@@ -173,16 +172,15 @@ def create_gateway_routes(
     ]
 
 
-def create_health_router() -> APIRouter:
-    """Create the route of the liveness check."""
-    router = APIRouter()
+HEALTH_ROUTER = ApiRouter()
+"""The route of the liveness check."""
 
-    async def get_health() -> Response:
-        return json_response({"status": "ok"})
 
-    router.add_api_route("/healthz", get_health, methods=["GET"], openapi_extra=docs.HEALTH_DOCS)
-    router.add_api_route("/healthz", get_health, methods=["HEAD"], include_in_schema=False)
-    return router
+@HEALTH_ROUTER.head("/healthz", include_in_schema=False)
+@HEALTH_ROUTER.get("/healthz", openapi_extra=docs.HEALTH_DOCS)
+async def get_health() -> Response:
+    """Return that the server runs."""
+    return json_response({"status": "ok"})
 
 
 def _to_client_error(client: ClientRequest, to_error: ToError, error: Exception) -> GatewayError:
