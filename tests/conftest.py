@@ -1,5 +1,6 @@
 """What every test may use."""
 
+import gc
 import signal
 from collections.abc import Generator
 from functools import cache
@@ -12,6 +13,8 @@ from hypothesis import settings
 TESTS = Path(__file__).parent
 SLOW_FIRST = ("web/console", "service", "durable", "test_readme.py", "web/telemetry", "web/api", "cli")
 """Files that wait for browsers and processes. Last of all, one worker would run them while the others are idle."""
+
+gc.disable()  # until all tests are collected: nothing of them is garbage
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
@@ -57,6 +60,12 @@ def pytest_unconfigure() -> None:
 def anyio_backend() -> str:
     """The loop asynchronous tests run on."""
     return "asyncio"
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the modules and tests from garbage collection: each full collection would go through all of them."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
