@@ -1,5 +1,7 @@
 """Real clients on the embedded model: through the gateway they do both steps, on the raw server none."""
 
+from contextlib import aclosing
+
 import openai
 import pytest
 from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
@@ -18,8 +20,9 @@ from tests.web.serving import serve_models
 
 from opposable.adapters import langchain, openai_agents
 from opposable.adapters.pydantic_ai import create_toolset
+from opposable.domain.events import Reply
 from opposable.domain.messages import user_message
-from opposable.models.base import ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.pull import pull_weights
 from opposable.models.embedded.weights import QWEN_CODER, get_models_directory
@@ -42,8 +45,30 @@ async def local(anyio_backend):
     model = create_model("local", models_directory=directory)
     async for _ in model.stream((user_message("hi"),), (), ModelOptions(max_tokens=1)):
         pass  # the weights are loaded now
+    reuse_replies(raw(model))
     yield model
     await model.aclose()
+
+
+def reuse_replies(model):
+    """Compute the reply to each request once: most clients lead to the same requests, and the temperature is 0."""
+    stream, parts_by_request = model.stream, {}
+
+    async def stream_once(messages, tools=(), options=DEFAULT_OPTIONS):
+        request = repr((messages, tools, options))
+        if request in parts_by_request:
+            for part in parts_by_request[request]:
+                yield part
+            return
+        parts = []
+        async with aclosing(stream(messages, tools, options)) as computed:
+            async for part in computed:
+                parts.append(part)
+                if type(part) is Reply:
+                    parts_by_request[request] = parts
+                yield part
+
+    model.stream = stream_once
 
 
 def raw(model):
