@@ -212,8 +212,11 @@ def to_one_line(text: str | None, max_characters: int = 200) -> str:
 
     Such text can neither imitate lines of the schema nor control a terminal.
     """
-    spaced = (" " if char.isspace() else char for char in (text or "")[: 8 * max_characters])
-    flat = " ".join("".join(char for char in spaced if unicodedata.category(char)[0] != "C").split())
+    start = (text or "")[: 8 * max_characters]
+    if not start.isprintable():
+        spaced = (" " if char.isspace() else char for char in start)
+        start = "".join(char for char in spaced if unicodedata.category(char)[0] != "C")
+    flat = " ".join(start.split())
     return flat if len(flat) <= max_characters else flat[: max_characters - 1] + "…"
 
 

@@ -85,5 +85,5 @@ def format_prompt_value(text: str, max_characters: int = 40) -> str:
 
 def estimate_tokens(text: str) -> int:
     """Estimate how many tokens a model reads `text` as."""
-    wide = sum(1 for char in text if ord(char) > 0x2E80)
+    wide = 0 if text.isascii() else sum(1 for char in text if ord(char) > 0x2E80)
     return int((len(text) - wide) / 3.2 + wide) + 1
