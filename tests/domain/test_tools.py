@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from opposable.domain.messages import user_message
+from opposable.domain.messages import Message, encode_messages, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 
 
@@ -37,11 +37,17 @@ def test_a_wire_form_is_encoded_once_and_never_copied():
         encoded.append(repr(value))
         return repr(value).encode()
 
-    for original, changed in (
-        (message := user_message("one"), replace(message, content="two")),
-        (tool := ToolDefinition("f", "one", {}), replace(tool, description="two")),
+    def encode_message(message: Message) -> bytes:
+        return encode_messages([message], "chat", encode)[0]
+
+    def encode_tool(tool: ToolDefinition) -> bytes:
+        return tool.encode_once("chat", encode)
+
+    for encode_one, original, changed in (
+        (encode_message, message := user_message("one"), replace(message, content="two")),
+        (encode_tool, tool := ToolDefinition("f", "one", {}), replace(tool, description="two")),
     ):
-        assert original.encode_once("chat", encode) is original.encode_once("chat", encode)
-        assert b"two" in changed.encode_once("chat", encode)
+        assert encode_one(original) is encode_one(original)
+        assert b"two" in encode_one(changed)
         assert "cache" not in repr(original)
     assert len(encoded) == 4
