@@ -413,3 +413,17 @@ async def test_a_failure_seen_again_during_a_failed_write_counts_twice():
     while memory._tasks:
         await wait_until_settled(memory)
     assert store.written == [("add", ("f1", 2)), ("correct", SLOW.failure_id, {"right": {"seconds": 60}})]
+
+
+async def test_failed_calls_with_deep_arguments_are_recorded():
+    def fail(value: list) -> str:
+        """Fail."""
+        raise ToolFailed("no")
+
+    arguments = f'{{"value": {"[" * 1000}{"]" * 1000}}}'
+    calls = [scripted_calls(tool_call("fail", arguments, f"c{n}")) for n in range(2)]
+    memory = FailureMemory()
+    agent = Agent(ScriptedModel(*calls, "done"), [fail], failure_memory=memory.with_scope())
+    assert (await agent.run("go")).text == "done"
+    patterns = await memory.get_patterns(agent.library, "")
+    assert [one.kind for one in patterns.get_failures("fail")] == ["failed"]

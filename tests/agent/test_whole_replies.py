@@ -5,7 +5,7 @@ import time
 
 import pytest
 from aiohttp import web
-from tests.models.chat_server import build_completion, chat_server, respond_json
+from tests.models.chat_server import build_completion, chat_server, respond_json, respond_text
 
 from opposable import Agent, Limits
 from opposable.domain.errors import ModelError
@@ -54,9 +54,12 @@ async def test_the_deadline_and_a_cancellation_end_the_request():
     assert time.monotonic() - started < 10
 
 
-async def test_an_error_of_the_server_is_raised():
-    async with chat_server(respond_json({"no": "choices"})) as server, Agent(f"{server.url}#m") as agent:
-        with pytest.raises(ModelError, match="sent no chat completion"):
+@pytest.mark.parametrize("choices", ["null", "[" * 1010 + "]" * 1010, "[" * 5000 + "]" * 5000])
+@pytest.mark.parametrize("field", ["choices", "error"])
+async def test_an_error_of_the_server_is_raised(choices, field):
+    response = respond_text(f'{{"{field}": {choices}}}', content_type="application/json")
+    async with chat_server(response) as server, Agent(f"{server.url}#m") as agent:
+        with pytest.raises(ModelError, match=r"sent no chat completion|broke off|is not JSON"):
             await agent.run("Hello.")
 
 

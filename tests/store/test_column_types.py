@@ -45,3 +45,14 @@ async def test_datetime_is_returned_in_utc_and_a_naive_one_is_rejected(store):
     assert (await store.executions.get("e000001")).at == datetime(2026, 1, 1, 4, tzinfo=UTC)
     with pytest.raises(Exception, match="has no time zone"):
         await store.executions.add([make_execution(2, at=START.replace(tzinfo=None))])
+
+
+async def test_deep_arguments_are_stored_to_a_depth_of_200(store):
+    value = [1]
+    for _ in range(1000):
+        value = [value]
+    await store.executions.add([make_execution(1, arguments={"value": value})])
+    stored = (await store.executions.get("e000001")).arguments["value"]
+    for _ in range(200):
+        [stored] = stored
+    assert stored.startswith("[[[")

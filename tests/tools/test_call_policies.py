@@ -576,3 +576,22 @@ async def test_a_tool_that_cancels_itself_fails_alone():
 
     result = await ToolLibrary([lost]).call("lost", {})
     assert (result.failure, result.content) == ("failed", "lost failed: ToolFailed: it was cancelled from within")
+
+
+async def test_deep_arguments_pass_through_every_policy():
+    value: list = []
+    for _ in range(800):
+        value = [value]
+    received = []
+
+    def take(value: list) -> str:
+        """Take a list."""
+        received.append(value)
+        return "taken"
+
+    async def approve(request):
+        return Approved()
+
+    tool = FunctionTool(take, needs_approval=True, idempotent=True, read_only=True, cache_seconds=60)
+    result = await ToolLibrary([tool], retries=FAST_RETRIES, approve=approve).call("take", {"value": value})
+    assert (result.content, len(received)) == ("taken", 1)

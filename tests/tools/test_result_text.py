@@ -187,3 +187,11 @@ def test_classes_become_their_names():
 )
 def test_bytes_that_are_text_become_text(value, text):
     assert value_to_text(value) == text
+
+
+@pytest.mark.parametrize("depth", [300, 500, 1500])
+def test_deep_values_become_json(depth):
+    value = [Decimal("1.5")]
+    for _ in range(depth):
+        value = [value]
+    assert value_to_text(value) == "[" * (depth + 1) + '"1.5"' + "]" * (depth + 1)

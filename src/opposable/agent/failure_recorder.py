@@ -10,6 +10,7 @@ from opposable.domain.localized_text import LocalizedText
 from opposable.domain.records import Failure
 from opposable.tools.library import ToolLibrary
 from opposable.tools.registry import RegisteredTool
+from opposable.tools.result_cache import canonicalize_arguments
 
 _MAX_UNCORRECTED = 20
 """Failed calls of one tool that a later call may correct, the latest ones."""
@@ -51,7 +52,7 @@ class FailureRecorder(RunPolicy):
         """Record a failed call. One that was cut off or refused before it ran says nothing about its arguments."""
         name, result = step.call.name, step.result
         error = compute_error_fingerprint(arguments, result.content)
-        once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure), error)
+        once = (name, canonicalize_arguments(arguments), str(result.failure), error)
         was_refused = result.failure == "refused" and not result.attempts
         if step.call.truncated or result.failure is None or was_refused or once in self._recorded:
             return

@@ -1,9 +1,8 @@
 """Resolution and concurrent execution of the tool calls of one reply."""
 
 import asyncio
-import copy
 import operator
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -17,7 +16,7 @@ from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
-from opposable.tools.invocation import CheckedArguments, check_call
+from opposable.tools.invocation import CheckedArguments, check_call, copy_arguments
 from opposable.tools.library import ToolLibrary
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.tool_names import to_safe_name
@@ -156,21 +155,11 @@ def resolve_arguments(
 
 def _check_call(tool: RegisteredTool, call: ToolCall) -> ResolvedCall:
     """Return a call with its validated arguments. Raises: `InvalidArguments`."""
-    arguments = _copy_arguments(call.arguments)
+    items = call.arguments.items()  # the tool may change the copy; texts and numbers cannot change
+    arguments = {name: copy_arguments(one) if isinstance(one, list | dict) else one for name, one in items}
     checked = check_call(tool, arguments)
     named = call if tool.name == call.name else replace(call, name=tool.name)
     return ResolvedCall(named, arguments, can_stream=tool.streams, checked=checked)
-
-
-def _copy_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy, which the tool may change. Texts and numbers cannot change.
-
-    Values that are nested too deeply to copy, some 600 lists deep, are the same objects in the copy.
-    """
-    try:
-        return {name: copy.deepcopy(one) if isinstance(one, list | dict) else one for name, one in arguments.items()}
-    except RecursionError:
-        return dict(arguments)
 
 
 def _reject_call(call: ToolCall, name: str, message: str, failure: FailureKind = "invalid_arguments") -> ResolvedCall:

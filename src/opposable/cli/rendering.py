@@ -31,6 +31,7 @@ from opposable.cli.markdown import MarkdownPrinter
 from opposable.domain.errors import ModelNotFound
 from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
 from opposable.domain.json_forms import call_to_json, event_to_json, result_to_json
+from opposable.domain.json_text import dump_json
 from opposable.domain.language import Language
 from opposable.domain.text_normalization import shorten_text
 from opposable.models.embedded.weights import PullProgress
@@ -233,8 +234,12 @@ def to_json(value: Any) -> str:
     """Return JSON without lone surrogates and characters that control a terminal; other values as models get them."""
     try:
         text = orjson.dumps(value, default=encode_value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
-    except TypeError:  # a lone surrogate or an integer beyond 64 bits
-        text = json.dumps(value, default=encode_value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
+    except TypeError:  # a lone surrogate, an integer beyond 64 bits, or deep nesting
+        try:
+            text = json.dumps(value, default=encode_value, indent=2, ensure_ascii=False)
+        except RecursionError:
+            text = dump_json(value, default=encode_value).decode()
+        text = text.encode("utf-8", "replace").decode()
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

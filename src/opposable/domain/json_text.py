@@ -4,7 +4,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +31,27 @@ def parse_json(text: str | bytes) -> Any:
     else:  # a whole response: this is ten times as fast as a pattern
         has_long_number = b"0" * 17 in text.translate(_DIGITS_AS_ZEROS)
     if has_long_number:  # orjson rounds whole numbers beyond 64 bits
-        try:
-            return json.loads(text, parse_constant=_reject_constant)
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
+        return _load_json(text, parse_constant=_reject_constant)
     return orjson.loads(text)
+
+
+def _load_json(text: str | bytes, **options: Any) -> Any:
+    try:
+        return json.loads(text, **options)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def parse_reply_json(raw: bytes) -> Any:
     """Parse the JSON of a model's server, which may have lone surrogates where a token ends inside a character.
 
     Raises:
-        ValueError: `raw` is not JSON.
+        ValueError: `raw` is not JSON, or is nested too deeply.
     """
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return json.loads(raw)
+        return _load_json(raw)
 
 
 def check_unique_keys(raw: bytes, file: Path | str, first_line: int = 1) -> None:
@@ -95,18 +99,61 @@ def split_json_lines(raw: bytes, file: Path) -> list[bytes]:
 
 
 def dump_json(value: Any, *, default: Callable[[Any], Any] | None = None, sort_keys: bool = False) -> bytes:
-    """Serialize a value as UTF-8 JSON, with whole numbers of any length.
+    """Serialize a value as UTF-8 JSON, with whole numbers of any length and lists nested to any depth.
 
-    Lone surrogates, which no server accepts, become question marks. `default` converts values of other types;
-    keys of other types are allowed with it.
+    Lone surrogates, which no server accepts, become question marks; NaN and the infinities become null. `default`
+    converts values of other types; keys of other types are allowed with it.
     """
     try:
         if default is None:
             return orjson.dumps(value)
         return orjson.dumps(value, default, orjson.OPT_NON_STR_KEYS | (orjson.OPT_SORT_KEYS if sort_keys else 0))
     except TypeError:
-        text = json.dumps(value, default=default, sort_keys=sort_keys, ensure_ascii=False)
+        try:
+            text = json.dumps(value, default=default, sort_keys=sort_keys, ensure_ascii=False, allow_nan=False)
+        except (RecursionError, ValueError):  # nested some 900 deep, or NaN
+            text = "".join(_generate_json(value, default, sort_keys))
         return text.encode("utf-8", "replace")
+
+
+def _generate_json(value: Any, default: Callable[[Any], Any] | None, sort_keys: bool) -> Iterator[str]:
+    """Yield the text of a value without recursion, which limits the depth of `orjson.dumps` and `json.dumps`."""
+    opened = {0: (iter([("", value)]), "")}  # by the id of the container: what remains of it, and its end
+    while opened:
+        remaining, end = opened[next(reversed(opened))]
+        for prefix, item in remaining:
+            yield prefix
+            if item is None or isinstance(item, str | int | float):
+                is_finite = not isinstance(item, float) or math.isfinite(item)
+                yield json.dumps(item, ensure_ascii=False) if is_finite else "null"
+                continue
+            if id(item) in opened:
+                raise ValueError("Circular reference detected")
+            start, inner, inner_end = _open_container(item, default, sort_keys)
+            yield start
+            opened[id(item)] = inner, inner_end
+            break
+        else:
+            opened.popitem()
+            yield end
+
+
+def _open_container(
+    value: Any, default: Callable[[Any], Any] | None, sort_keys: bool
+) -> tuple[str, Iterator[tuple[str, Any]], str]:
+    """Return the start of a container, its values with the text before each, and its end."""
+    if isinstance(value, dict):
+        pairs = enumerate(sorted(value.items()) if sort_keys else value.items())
+        return (
+            "{",
+            ((", " * (n > 0) + json.dumps({key: 0}, ensure_ascii=False)[1:-2], one) for n, (key, one) in pairs),
+            "}",
+        )
+    if isinstance(value, list | tuple):
+        return "[", ((", " * (n > 0), one) for n, one in enumerate(value)), "]"
+    if default is None:
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return "", iter([("", default(value))]), ""
 
 
 def format_non_finite(value: float) -> str:

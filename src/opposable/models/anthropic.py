@@ -11,7 +11,7 @@ from typing import Any
 from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, preview_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.parameter_names import choose_free_name, choose_names
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -152,7 +152,7 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
         calls = tuple(_parse_call(use, truncated=finish == "length" and use is uses[-1]) for use in uses)
         usage = _parse_usage(response.get("usage") or {})
     except (KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"The server sent no message: {str(response)[:200]}") from error
+        raise ModelError(f"The server sent no message: {preview_json(response)}") from error
     kinds = [block["type"] for block in blocks if block["type"] != "thinking" or block.get("signature")]
     is_native = "text" in kinds[1:] or not {"text", "tool_use"}.issuperset(kinds)
     message = Message("assistant", text, tool_calls=calls, thinking=thinking)

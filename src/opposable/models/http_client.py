@@ -21,7 +21,7 @@ from opposable.domain.errors import (
     ModelUnavailable,
 )
 from opposable.domain.events import ModelEvent
-from opposable.domain.json_text import parse_json, parse_reply_json
+from opposable.domain.json_text import parse_json, parse_reply_json, preview_json
 
 if TYPE_CHECKING:
     import aiohttp
@@ -97,7 +97,7 @@ class Endpoint:
         try:
             return parse_json(raw)
         except ValueError as error:
-            with suppress(ValueError, RecursionError):
+            with suppress(ValueError):
                 return parse_reply_json(raw)  # it may end inside a character
             raise self.build_not_json_error(raw) from error
 
@@ -273,10 +273,10 @@ class Endpoint:
 def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
     """Translate an error that a server sent with status 200."""
     reason = error.get("message") if isinstance(error, dict) else error
-    text = endpoint.redact_key(str(reason or error)[:600])
+    text = endpoint.redact_key(reason[:600] if isinstance(reason, str) and reason else preview_json(error, 600))
     kinds = {str(error.get("type")), str(error.get("code"))} if isinstance(error, dict) else set()
     is_rate_limit = not kinds.isdisjoint(_RATE_LIMIT_ERRORS)  # its message may be "too many tokens"
-    if not is_rate_limit and CONTEXT_OVERFLOW_PATTERN.search(f"{text} {error}"):
+    if not is_rate_limit and CONTEXT_OVERFLOW_PATTERN.search(f"{text} {preview_json(error, 5000)}"):
         return ContextFull(f"The messages do not fit into the model's context window: {text}")
     message = f"The model server at {endpoint.url} broke off: {text}"
     if is_rate_limit or kinds & _TEMPORARY_ERRORS:
@@ -299,7 +299,7 @@ def parse_event(payload: bytes, add_event: Callable[[dict[str, Any]], list[Model
     try:
         return add_event(event)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"The server streamed a malformed event: {str(event)[:120]}") from error
+        raise ModelError(f"The server streamed a malformed event: {preview_json(event, 120)}") from error
 
 
 def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:

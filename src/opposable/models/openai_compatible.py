@@ -8,7 +8,7 @@ from typing import Any
 from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, preview_json
 from opposable.domain.messages import Message, NativeReply, encode_messages, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
@@ -129,7 +129,7 @@ class OpenAICompatibleModel:
         try:
             return parse_completion(response, self.name)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            message = f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
+            message = f"The server at {self._endpoint.url} sent no chat completion: {preview_json(response)}"
             raise ModelError(message) from error
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:

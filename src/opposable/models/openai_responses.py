@@ -8,7 +8,7 @@ from typing import Any
 from opposable.domain.content import ContentPart, ImagePart, TextPart, to_data_url
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, preview_json
 from opposable.domain.messages import Message, NativeReply, encode_messages
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
@@ -143,7 +143,7 @@ def parse_response(response: Any, model: str, endpoint: Endpoint) -> Reply:
         thoughts = [_join_parts(item.get("summary") or item.get("content") or (), "\n\n") for item in reasoning]
         usage = parse_usage(response.get("usage") or {}, "input", "output")
     except (KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"The server at {endpoint.url} sent no response: {str(response)[:200]}") from error
+        raise ModelError(f"The server at {endpoint.url} sent no response: {preview_json(response)}") from error
     native = None if finish in CUT_OFF else _select_native_items(items)
     message = Message(
         "assistant",

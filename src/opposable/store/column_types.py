@@ -12,6 +12,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
+from opposable.domain.json_text import preview_json
+
 JsonColumn = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 """Any JSON value. None is stored as NULL."""
 
@@ -101,8 +103,8 @@ def from_json(text: str | bytes) -> Any:
 
 
 def _clean_value(value: Any, depth: int = 0) -> Any:
-    if depth > 200:
-        return clean_text(str(value)[:1000])
+    if depth > 200 and isinstance(value, dict | list | tuple):
+        return clean_text(preview_json(value, 1000))
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):

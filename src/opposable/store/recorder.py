@@ -10,10 +10,9 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-import orjson
-
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import OpposableError, StoreError
+from opposable.domain.json_text import dump_json
 from opposable.domain.records import Execution, Run, RunEvent
 from opposable.safety.redaction import may_hold_secrets, redact, redact_known_secrets
 
@@ -273,6 +272,6 @@ def _redact_record(record: Record, secrets: Collection[str]) -> tuple[Record, in
 def _to_raw_json(value: Any) -> bytes:
     """Serialize a value in order to search it for secrets. Values beyond JSON become their `repr`."""
     try:
-        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
-    except (TypeError, RecursionError):  # an integer above 64 bits, or too much nesting
+        return dump_json(value, default=str)
+    except (TypeError, ValueError):
         return repr(value).encode("utf-8", "replace")

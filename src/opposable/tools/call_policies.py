@@ -1,6 +1,5 @@
 """Runs a tool call under its rules: approval, cache, circuit breaker, rate limits and retries."""
 
-import copy
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -14,7 +13,14 @@ from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.rate_limits import RateLimiter
 from opposable.tools import failure_messages
 from opposable.tools.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
-from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, invoke, result_from_error
+from opposable.tools.invocation import (
+    CheckedArguments,
+    InvocationResult,
+    check_arguments,
+    copy_arguments,
+    invoke,
+    result_from_error,
+)
 from opposable.tools.registry import CallPolicy, RegisteredTool
 from opposable.tools.result_cache import ResultCache, canonicalize_arguments
 from opposable.tools.result_media import find_media
@@ -72,7 +78,7 @@ async def call_tool(
     started = time.perf_counter()
     try:
         if has_policies:  # a caller may change the arguments while the call waits for an approval or a retry
-            checked = check_arguments(tool, copy.deepcopy(arguments))
+            checked = check_arguments(tool, copy_arguments(arguments))
         elif checked is None or checked.tool is not tool or checked.given is not arguments:
             checked = check_arguments(tool, arguments)
     except Exception as error:  # noqa: BLE001 - a validator may run the code of a tool's author
@@ -144,7 +150,7 @@ async def _run_with_retries(
     """Run a tool within its limits; retry an idempotent one that does not answer."""
     max_attempts = policy_context.retries.max_attempts if tool.traits.idempotent else 1
     # The tool may change the arguments that it gets, so each retry validates a copy again.
-    original_arguments = copy.deepcopy(arguments.given) if max_attempts > 1 else arguments.given
+    original_arguments = copy_arguments(arguments.given) if max_attempts > 1 else arguments.given
     reports: list[str] = []
     if context.report is not None and max_attempts > 1:
         context = replace(context, report=_record_reports(context.report, reports))
@@ -153,7 +159,7 @@ async def _run_with_retries(
         refusal = await _check_rate_limits(tool, context, policy_context.rate_limiter)
         if refusal is not None:
             return refusal
-        checked = arguments.checked if number == 1 else tool.check(copy.deepcopy(original_arguments))
+        checked = arguments.checked if number == 1 else tool.check(copy_arguments(original_arguments))
         return await invoke(tool, checked, context, seconds, tool.failure_when, limit_seconds=timeout_seconds)
 
     refusal = _check_circuit(tool, context, policy_context)
@@ -232,7 +238,7 @@ async def _request_approval(
     if handler is None:
         return InvocationResult(failure_messages.approval_unavailable_message(name, language), "denied", attempts=0)
     try:
-        request = ApprovalRequest(tool.entry.spec, tool.tool_id, name, copy.deepcopy(arguments), context)
+        request = ApprovalRequest(tool.entry.spec, tool.tool_id, name, copy_arguments(arguments), context)
         decision = await handler(request)
     except Exception as error:  # noqa: BLE001 - whatever prevents the approval also prevents the call
         log.warning("The approval handler failed, so %s does not run: %s: %s", name, type(error).__name__, error)

@@ -1,9 +1,10 @@
 """One invocation of a tool: its result as text, or the kind of failure with a message for the model."""
 
 import asyncio
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
@@ -18,6 +19,8 @@ from opposable.tools.registry import RegisteredTool
 from opposable.tools.result_text import value_to_text
 from opposable.tools.schema_phrases import must_be_type
 from opposable.tools.traits import ToolTraits
+
+Arguments = TypeVar("Arguments")
 
 
 @dataclass(slots=True)
@@ -47,6 +50,14 @@ class CheckedArguments:
     tool: RegisteredTool
     given: dict[str, Any]
     checked: dict[str, Any]
+
+
+def copy_arguments(arguments: Arguments) -> Arguments:
+    """Return a copy, which the tool may change; the same object if it is nested too deeply, some 400 lists deep."""
+    try:
+        return copy.deepcopy(arguments)
+    except RecursionError:
+        return arguments
 
 
 def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedArguments:

@@ -69,5 +69,5 @@ def canonicalize_arguments(arguments: dict[str, Any]) -> str:
     """
     try:
         return json.dumps(arguments, sort_keys=True, default=repr)
-    except RecursionError:
+    except (RecursionError, ValueError):  # ValueError: a number of more than 4,300 digits
         return uuid4().hex

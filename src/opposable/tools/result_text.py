@@ -32,7 +32,7 @@ def value_to_text(value: Any) -> str:
         if isinstance(value, DictWithMedia) and value.text:
             return value.text
         value = to_jsonable(value)
-        raw = dump_json(value, default=str)
+        raw = dump_json(value, default=encode_value)
     if b"null" in raw and _has_non_finite(value):  # of which orjson makes null
         value = to_jsonable(value)
         return value if isinstance(value, str) else dump_json(value, default=str).decode()
@@ -100,7 +100,14 @@ def encode_value(value: Any) -> Any:
 
 
 def to_jsonable(value: Any) -> Any:
-    """Convert a value that orjson cannot serialize to types that it can."""
+    """Convert a value that orjson cannot serialize to types that it can; not one nested deeper than some 300 lists."""
+    try:
+        return _convert(value)
+    except RecursionError:
+        return value
+
+
+def _convert(value: Any) -> Any:
     if isinstance(value, type):  # its methods are those of its instances
         return value
     if type(value).__name__ in _MISSING_TYPES:
@@ -108,25 +115,25 @@ def to_jsonable(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
     if dataclasses.is_dataclass(value):  # without `asdict`, which copies values that cannot be copied, such as locks
-        return {field.name: to_jsonable(getattr(value, field.name, None)) for field in dataclasses.fields(value)}
+        return {field.name: _convert(getattr(value, field.name, None)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         pairs = list(value.multi_items() if hasattr(value, "multi_items") else value.items())
-        converted = {str(key): to_jsonable(item) for key, item in pairs}
+        converted = {str(key): _convert(item) for key, item in pairs}
         return converted if len(converted) == len(pairs) else str(value)  # headers and queries may repeat a key
     if hasattr(value, "to_dicts"):  # a table of polars
-        return to_jsonable(value.to_dicts())
+        return _convert(value.to_dicts())
     if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table of pandas
-        return to_jsonable(_table_to_records(value))
+        return _convert(_table_to_records(value))
     if hasattr(value, "to_dict") and _has_row_labels(value):  # a column or row of pandas
-        return to_jsonable(_remove_nan(value.to_dict() if value.index.is_unique else list(value.items())))
+        return _convert(_remove_nan(value.to_dict() if value.index.is_unique else list(value.items())))
     if isinstance(value, Sequence) and (hasattr(value, "_asdict") or hasattr(value, "keys")):
         # a named tuple, or a row of SQLAlchemy or sqlite3, which may repeat a name
         row: Any = value
         record = row._asdict() if hasattr(row, "_asdict") else dict(zip(row.keys(), row, strict=True))
-        return to_jsonable(record if len(record) == len(value) else list(value))
+        return _convert(record if len(record) == len(value) else list(value))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
         items = value.tolist()
-        return to_jsonable(_remove_nan(items) if hasattr(value, "to_dict") else items)
+        return _convert(_remove_nan(items) if hasattr(value, "to_dict") else items)
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, float) and not math.isfinite(value):
@@ -134,5 +141,5 @@ def to_jsonable(value: Any) -> Any:
     if isinstance(value, bytes | bytearray):
         return _bytes_to_text(value)
     if isinstance(value, Sequence | Set | ValuesView) and not isinstance(value, UserString):
-        return [to_jsonable(item) for item in value]
+        return [_convert(item) for item in value]
     return value

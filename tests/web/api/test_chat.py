@@ -403,3 +403,25 @@ async def test_unusable_attachments_are_rejected(tmp_path, attachments, status, 
     ):
         assert response.status == status
         assert message in await response.text()
+
+
+@pytest.mark.parametrize("depth", [300, 500, 1000])
+async def test_a_call_with_deep_arguments_is_answered_and_recorded(tmp_path, depth):
+    arguments = f'{{"expression": {"[" * depth}{"]" * depth}}}'
+    replies = [reply_with_calls(tool_call("calculator", arguments)), "Done."] * 2
+    async with serve_service(tmp_path, ScriptedModel(*replies)) as (session, service):
+        async with session.post("/agent/chat", json={"message": "go"}) as response:
+            assert response.status == 200, await response.text()
+            text = await response.text()
+        assert arguments.replace(" ", "") in text.replace(" ", "")
+        async with session.post("/api/agent", json={"message": "go", "stream": True}) as response:
+            kinds = [kind async for _, kind, _ in read_events(response)]
+        assert {"tool_finished", "run_finished"} < set(kinds)
+        body = f'{{"arguments": {arguments}}}'
+        headers = {"content-type": "application/json"}
+        async with session.post("/api/tools/calculator/call", data=body, headers=headers) as response:
+            assert (response.status, (await response.json())["error"]["kind"]) == (200, "invalid_arguments")
+        await wait_until_written(service)
+        async with session.get("/api/executions") as response:
+            assert len((await response.json())["items"]) == 3
+        assert service.recorder.status.refused == 0

@@ -6,7 +6,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolRegistrationError, ToolUnavailable
+from opposable.domain.errors import (
+    FieldProblem,
+    InvalidArguments,
+    ToolError,
+    ToolFailed,
+    ToolRefused,
+    ToolRegistrationError,
+    ToolUnavailable,
+)
 from opposable.domain.parameter_names import replace_names
 from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition
@@ -105,7 +113,11 @@ class HttpTool:
             ResponseTimeout: The server does not answer in time.
             ToolFailed: Any other status, or an answer that is a failure by the spec's `failure_when`.
         """
-        request, redactor = await build_request(self._plan, arguments, self._environ, context.idempotency_key)
+        try:
+            request, redactor = await build_request(self._plan, arguments, self._environ, context.idempotency_key)
+        except RecursionError as error:
+            problem = FieldProblem("", "must be nested less deeply where they are not a JSON body")
+            raise InvalidArguments((problem,)) from error
         try:
             async with self._client.send(request) as response:
                 if response.status >= 300:

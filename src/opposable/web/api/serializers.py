@@ -5,19 +5,19 @@ from typing import Any
 import orjson
 from starlette.responses import JSONResponse, Response
 
+from opposable.domain import json_text
 from opposable.domain.events import ToolFinished
 from opposable.domain.records import Conversation, get_public_conversation_id
 from opposable.service.runner import ActiveRun
-from opposable.store.column_types import to_json
-from opposable.tools.result_text import encode_value
+from opposable.tools.result_text import encode_value, to_jsonable
 
 
 def dump_json(value: Any) -> bytes:
     """Return a value as JSON; the values of tools as models get them."""
     try:
         return orjson.dumps(value, default=encode_value, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # an integer beyond 64 bits
-        return to_json(encode_value(value)).encode()
+    except TypeError:  # an integer beyond 64 bits, a string that is not valid Unicode, or deep nesting
+        return json_text.dump_json(to_jsonable(value), default=encode_value)
 
 
 class ApiResponse(JSONResponse):

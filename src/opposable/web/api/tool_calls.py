@@ -6,20 +6,19 @@ It does without pydantic, because it is called thousands of times per second.
 import time
 from typing import Any
 
-import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.content import part_to_json
-from opposable.domain.json_text import dump_json, parse_json
+from opposable.domain.json_text import parse_json
 from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
 from opposable.domain.validation_problems import describe_unknown_field
 from opposable.service.service import Service
-from opposable.tools.result_text import encode_value, to_jsonable
 from opposable.web.api.dependencies import ApiRouter, get_principal
+from opposable.web.api.serializers import dump_json
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
 from opposable.web.principal import CALL_SCOPE
@@ -204,10 +203,7 @@ def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, executio
     }
     if result.media:
         form["media"] = [part_to_json(part) for part in result.media]
-    try:
-        return orjson.dumps(form, default=encode_value, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError:  # an integer beyond 64 bits, or a string that is not valid Unicode
-        return dump_json(form | {"output": to_jsonable(result.data)}, default=str)
+    return dump_json(form)
 
 
 def _get_language(request: Request) -> Language:

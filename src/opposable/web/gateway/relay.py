@@ -14,7 +14,7 @@ from typing import Any
 from opposable.agent.history import match_results_to_calls
 from opposable.domain.errors import ModelError, ModelRejected
 from opposable.domain.events import CUT_OFF, Reply, TextDelta
-from opposable.domain.json_text import dump_json, parse_reply_json
+from opposable.domain.json_text import dump_json, parse_reply_json, preview_json
 from opposable.domain.messages import Message, assistant_message, tool_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import Model
@@ -311,7 +311,7 @@ class HeldFrames:
             try:
                 self._accumulator.add_chunk(chunk)
             except (KeyError, TypeError, AttributeError) as error:
-                raise ModelError(f"The server streamed a malformed chunk: {str(chunk)[:120]}") from error
+                raise ModelError(f"The server streamed a malformed chunk: {preview_json(chunk, 120)}") from error
         text, has_calls = _read_delta(chunk)
         self._has_call = self._has_call or has_calls
         if self._relay.is_searched and not self._has_call and text:

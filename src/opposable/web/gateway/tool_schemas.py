@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.domain.json_pointer import resolve_pointer
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import preview_json
 from opposable.domain.tools import ToolDefinition
 from opposable.parsers.schema_coercion import TYPE_ALIASES
 from opposable.web.openai_errors import GatewayError, bad_request_error
@@ -88,12 +88,14 @@ def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
     if not isinstance(schema, dict):
         raise bad_request_error(path, f"The parameters of tool {name!r} must be a JSON Schema of type object.")
     kind = schema.get("type") or "object"
-    if TYPE_ALIASES.get(str(kind), kind) != "object" and not (isinstance(kind, list) and "object" in kind):
-        raise bad_request_error(path, f"The parameters of tool {name!r} must be of type object, not {kind!r}.")
-    try:
-        dump_json(schema)
-    except RecursionError as error:
-        raise _build_depth_error(path, name) from error
+    if not (
+        TYPE_ALIASES.get(kind, kind) == "object"
+        if isinstance(kind, str)
+        else isinstance(kind, list) and "object" in kind
+    ):
+        raise bad_request_error(
+            path, f"The parameters of tool {name!r} must be of type object, not {preview_json(kind)}."
+        )
     defaults = {**({} if "$ref" in schema else EMPTY), "type": kind}
     return {**schema, **{key: value for key, value in defaults.items() if not schema.get(key)}}
 
