@@ -52,13 +52,18 @@ def test_the_table_of_a_column_is_joined():
     assert (result, corrections) == (joined, ("city joined for country",))
 
 
-def test_the_table_is_joined_to_the_one_that_was_to_have_the_column():
-    sql = "SELECT COUNT(*) FROM department AS d JOIN visit AS v ON d.id = v.department_id GROUP BY d.id"
-    result, _ = repair_misplaced_columns(sql, "sqlite", CLINIC)
-    assert result == (
-        "SELECT COUNT(*) FROM department AS d JOIN visit AS v ON d.id = t3.department_id "
-        "JOIN doctor AS t3 ON v.doctor_id = t3.id GROUP BY d.id"
-    )
+@pytest.mark.parametrize(
+    ("joins", "expected"),
+    [
+        ("department AS d JOIN visit AS v ON d.id = v.department_id",
+         "department AS d JOIN doctor AS t3 ON d.id = t3.department_id JOIN visit AS v ON v.doctor_id = t3.id"),
+        ("visit AS v LEFT JOIN department AS d ON v.department_id = d.id AND d.floor > 1",
+         "visit AS v JOIN doctor AS t3 ON v.doctor_id = t3.id LEFT JOIN department AS d ON t3.department_id = d.id AND d.floor > 1"),
+    ],
+)  # fmt: skip
+def test_the_table_is_joined_to_the_one_that_was_to_have_the_column_before_it_is_named(joins, expected):
+    result, _ = repair_misplaced_columns(f"SELECT COUNT(*) FROM {joins} GROUP BY d.id", "postgres", CLINIC)
+    assert result == f"SELECT COUNT(*) FROM {expected} GROUP BY d.id"
 
 
 @pytest.mark.parametrize(
