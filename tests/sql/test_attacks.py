@@ -14,6 +14,7 @@ from tests.sql.conftest import get_slow_sql, read_mysql_contents, read_postgres_
 
 from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits
+from opposable.sql.described_statements import extract_query
 from opposable.sql.duckdb.engine import connect as connect_duckdb
 from opposable.sql.factory import open_database
 from opposable.sql.postgres import engine as postgres_server
@@ -178,7 +179,11 @@ async def test_the_postgres_transaction_writes_nothing_with_any_role(
     postgres_owner, postgres_url, shop_files, monkeypatch
 ):
     """Check the role, the read-only transaction and the named cursor alone."""
-    monkeypatch.setattr(postgres_server, "parse_safe_query", lambda sql, *_: Query(sql, "postgres", None))
+    monkeypatch.setattr(
+        postgres_server,
+        "parse_safe_query",
+        lambda sql, *_: Query(sql, "postgres", None, extract_query(sql, "postgres")),
+    )
     monkeypatch.setattr(postgres_server, "refuse_unlisted_tables", lambda *_: None)
     monkeypatch.setattr(postgres_server, "_refuse_views", lambda *_: None)
     before = read_postgres_contents(postgres_owner)

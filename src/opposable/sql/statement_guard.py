@@ -68,11 +68,19 @@ _SYSTEM_SCHEMAS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement that passed the guard: its text and its sqlglot tree."""
+    """A statement that passed the guard.
+
+    Attributes:
+        sql: Its text.
+        dialect: Its dialect.
+        tree: The sqlglot tree of `inner_sql`.
+        inner_sql: What EXPLAIN or DESCRIBE is about, see `extract_query`; `sql` itself for any other statement.
+    """
 
     sql: str
     dialect: Dialect
     tree: Any
+    inner_sql: str
 
 
 def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Query:
@@ -85,7 +93,8 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     text = _standardize(sql, dialect)
     if dialect in ("postgres", "clickhouse"):
         refuse_ambiguous_strings(text, dialect)
-    masked = _mask(extract_query(text, dialect), dialect)
+    inner_sql = extract_query(text, dialect)
+    masked = _mask(inner_sql, dialect)
     tokens = _tokenize(masked, dialect)
     tree = _parse(masked, tokens, dialect)
     if type(tree).__name__ not in _ROOT_NODES:
@@ -100,7 +109,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
         refuse_operators(masked, schema)
     if dialect == "mysql":
         refuse_qualified_functions(tree, dialect)
-    return Query(text, dialect, tree)
+    return Query(text, dialect, tree, inner_sql)
 
 
 def _standardize(sql: str, dialect: Dialect) -> str:

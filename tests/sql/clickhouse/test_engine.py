@@ -75,7 +75,7 @@ async def test_tables_and_views_that_read_more_than_the_directory_are_not_listed
 )
 async def test_the_engine_refuses_without_the_guard(clickhouse_shop, tmp_path, monkeypatch, sql):
     """Check the read-only mode, the engine's classification and its syntax tree alone."""
-    monkeypatch.setattr(clickhouse_engine, "parse_safe_query", lambda sql, *_: SimpleNamespace(sql=sql))
+    monkeypatch.setattr(clickhouse_engine, "parse_safe_query", lambda sql, *_: SimpleNamespace(sql=sql, inner_sql=sql))
     monkeypatch.setattr(clickhouse_engine, "refuse_unlisted_tables", lambda *_: None)
     with pytest.raises(ToolRefused):
         await clickhouse_shop.run(sql.replace("{dir}", str(tmp_path)))

@@ -45,15 +45,13 @@ def _repair_columns(select: Any, dialect: Dialect, schema: DatabaseSchema) -> li
         owner = _get_source_identifier(select, alias).sql(dialect=dialect)
         on = f"{owner}.{quote_name(own_key, dialect)} = {name}.{quote_name(other_key, dialect)}"
         select.join(f"{quote_table_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
-        condition, added = column.find_ancestor(exp.Join, exp.Select), select.args["joins"].pop()
-        position = len(select.args["joins"])
-        if isinstance(condition, exp.Join):  # the condition of a join names this table and earlier ones
-            position = select.args["joins"].index(condition)
-            if condition.alias_or_name.casefold() == alias:
-                conditions = condition.args["on"], added.args["on"]
+        tables, join = select.args["joins"], column.find_ancestor(exp.Join, exp.Select)
+        if isinstance(join, exp.Join):  # its condition may name its own table and earlier ones
+            tables.insert(tables.index(join), added := tables.pop())
+            if join.alias_or_name.casefold() == alias:
+                conditions = join.args["on"], added.args["on"]
                 added.set("on", conditions[0])
-                condition.set("on", conditions[1])
-        select.args["joins"].insert(position, added)
+                join.set("on", conditions[1])
         sources[name] = table
         corrections.append(TABLE_JOINED.format(table=table.name, column=column.name))
         column.set("table", exp.to_identifier(name))

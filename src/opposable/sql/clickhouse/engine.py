@@ -25,7 +25,6 @@ from opposable.sql.clickhouse_functions import (
     HIGHER_ORDER_FUNCTIONS,
 )
 from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
-from opposable.sql.described_statements import extract_query
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -81,9 +80,8 @@ class ClickhouseDatabase(OpenedDatabase):
         refuse_unlisted_tables(query, self._schema)
 
         def work(connection: Any) -> None:
-            statement = extract_query(query.sql, "clickhouse")
-            _check_syntax_tree(connection, statement, parameters, self._schema.refused_functions)
-            _query(connection, f"EXPLAIN {statement}", parameters, "TSVRaw")
+            _check_syntax_tree(connection, query.inner_sql, parameters, self._schema.refused_functions)
+            _query(connection, f"EXPLAIN {query.inner_sql}", parameters, "TSVRaw")
 
         await self._run_in_thread(work, limits)
 
@@ -96,8 +94,7 @@ class ClickhouseDatabase(OpenedDatabase):
 
         def work(connection: Any) -> QueryResult:
             started = time.perf_counter()
-            statement = extract_query(query.sql, "clickhouse")
-            _check_syntax_tree(connection, statement, parameters, self._schema.refused_functions)
+            _check_syntax_tree(connection, query.inner_sql, parameters, self._schema.refused_functions)
             columns, rows = _fetch(connection, query.sql, parameters)
             return build_query_result(columns, rows, limits, time.perf_counter() - started)
 

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
 from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
-from opposable.sql.described_statements import extract_query
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.messages import database_unreachable
@@ -71,7 +70,7 @@ class PostgresDatabase(OpenedDatabase):
         values = _order_parameters(parameters)
 
         async def work(connection: Any) -> None:
-            await _execute(connection, f"EXPLAIN {extract_query(query.sql, 'postgres')}", values)
+            await _execute(connection, f"EXPLAIN {query.inner_sql}", values)
 
         await self._run_in_transaction(work, limits)
 
@@ -81,12 +80,10 @@ class PostgresDatabase(OpenedDatabase):
         """Run `sql`; see `Database.run`."""
         query = parse_safe_query(sql, "postgres", self._schema)
         refuse_unlisted_tables(query, self._schema)
-        if extract_query(query.sql, "postgres") != query.sql:
+        if query.inner_sql != query.sql:
             _refuse_views(query, self._schema)
         values = _order_parameters(parameters)
-        return await self._run_in_transaction(
-            lambda connection: _run_query(connection, query.sql, values, limits), limits
-        )
+        return await self._run_in_transaction(lambda connection: _run_query(connection, query, values, limits), limits)
 
     async def close(self) -> None:
         """Close every connection once its query has ended."""
@@ -219,23 +216,23 @@ def _refuse_views(query: Query, schema: DatabaseSchema) -> None:
             )
 
 
-async def _run_query(connection: Any, sql: str, values: list[Any] | None, limits: QueryLimits) -> QueryResult:
+async def _run_query(connection: Any, query: Query, values: list[Any] | None, limits: QueryLimits) -> QueryResult:
     from psycopg import AsyncRawServerCursor
 
     started = time.perf_counter()
-    if extract_query(sql, "postgres") != sql:  # a server-side cursor takes no EXPLAIN
-        cursor = await _execute(connection, sql, values)
+    if query.inner_sql != query.sql:  # a server-side cursor takes no EXPLAIN
+        cursor = await _execute(connection, query.sql, values)
         columns = tuple(column.name for column in cursor.description or ())
         return build_query_result(columns, await cursor.fetchall(), limits, time.perf_counter() - started)
     async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
-        await cursor.execute(sql, values)
+        await cursor.execute(query.sql, values)
         columns = tuple(column.name for column in cursor.description or ())
         kinds = [get_truncation_kind(column) for column in cursor.description or ()]
         if all(kind == "plain" for kind in kinds):
             rows, is_complete = await _fetch_rows(cursor, limits)
             return _to_query_result(columns, kinds, rows, is_complete, limits, started)
     async with AsyncRawServerCursor(connection, "opposable", scrollable=False) as cursor:
-        await cursor.execute(wrap_with_truncation(sql, kinds, limits.max_cell_characters), values)
+        await cursor.execute(wrap_with_truncation(query.sql, kinds, limits.max_cell_characters), values)
         rows, is_complete = await _fetch_rows(cursor, limits)
         return _to_query_result(columns, kinds, rows, is_complete, limits, started)
 

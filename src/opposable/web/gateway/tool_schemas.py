@@ -10,7 +10,7 @@ from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import preview_json
 from opposable.domain.tools import ToolDefinition
 from opposable.parsers.schema_coercion import TYPE_ALIASES
-from opposable.web.openai_errors import GatewayError, bad_request_error
+from opposable.web.openai_errors import bad_request_error
 
 MAX_SCHEMA_NODES = 2000
 """The largest number of nodes in the schema of one tool with its references resolved."""
@@ -88,14 +88,10 @@ def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
     if not isinstance(schema, dict):
         raise bad_request_error(path, f"The parameters of tool {name!r} must be a JSON Schema of type object.")
     kind = schema.get("type") or "object"
-    if not (
-        TYPE_ALIASES.get(kind, kind) == "object"
-        if isinstance(kind, str)
-        else isinstance(kind, list) and "object" in kind
-    ):
-        raise bad_request_error(
-            path, f"The parameters of tool {name!r} must be of type object, not {preview_json(kind)}."
-        )
+    kinds = [TYPE_ALIASES.get(kind, kind)] if isinstance(kind, str) else kind
+    if not isinstance(kinds, list) or "object" not in kinds:
+        message = f"The parameters of tool {name!r} must be of type object, not {preview_json(kind)}."
+        raise bad_request_error(path, message)
     defaults = {**({} if "$ref" in schema else EMPTY), "type": kind}
     return {**schema, **{key: value for key, value in defaults.items() if not schema.get(key)}}
 
@@ -114,11 +110,7 @@ def _normalize(tool: ToolDefinition, path: str) -> dict[str, Any]:
             return _SchemaNormalizer(tool.parameters).normalize()
         return _SchemaNormalizer(tool.parameters, keeps_references=True).normalize()
     except RecursionError as error:
-        raise _build_depth_error(path, tool.name) from error
-
-
-def _build_depth_error(path: str, name: str) -> GatewayError:
-    return bad_request_error(path, f"The parameters of tool {name!r} are nested too deeply.")
+        raise bad_request_error(path, f"The parameters of tool {tool.name!r} are nested too deeply.") from error
 
 
 class _SchemaTooLarge(Exception):
