@@ -51,7 +51,11 @@ def pytest_internalerror(excrepr: object) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Print the cause again: that of a worker is far above, before the error that the worker has ended."""
+    """Print the cause again: that of a worker is far above, before the error that the worker has ended.
+
+    Frozen objects are collected again: libraries would report them as leaks when the process ends.
+    """
+    gc.unfreeze()
     if _internal_errors:
         print(f"The first internal error:\n{_internal_errors[0][-4000:]}")
 
