@@ -5,7 +5,7 @@ import time
 
 import pytest
 from aiohttp import web
-from tests.models.chat_server import build_completion, chat_server, respond_json, respond_text
+from tests.models.chat_server import build_completion, chat_server, respond_events, respond_json, respond_text
 
 from opposable import Agent, Limits
 from opposable.domain.errors import ModelError
@@ -104,3 +104,20 @@ async def test_a_replaced_stream_is_used():
         await recording.aclose()
         await replaced.aclose()
     assert recording.request_count == 2
+
+
+@pytest.mark.parametrize("count", [-1, 1e300, "many", [1], None])
+@pytest.mark.parametrize("name", [5, ["add"], None])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_values_of_wrong_types_in_a_reply_do_not_end_the_run(count, name, stream):
+    call = {"index": 0, "id": 7, "type": "function", "function": {"name": name, "arguments": "{}"}}
+    usage = {"prompt_tokens": count, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": count}}
+    said = {"role": "assistant", "content": None, "reasoning_content": {"a": 1}, "tool_calls": [call]}
+    kind = "delta" if stream else "message"
+    body = {"choices": [{"index": 0, kind: said, "finish_reason": "tool_calls"}], "usage": usage}
+    respond = respond_events if stream else respond_json
+    async with chat_server(respond(body), build_completion("Done.")) as server, Agent(f"{server.url}#m") as agent:
+        events = [event async for event in agent.stream("go")] if stream else [await agent.run("go")]
+    finished = events[-1]
+    assert (finished.text, finished.usage.input_tokens, finished.usage.output_tokens) == ("Done.", 11, 10)
+    assert [(call.id, type(call.name)) for call in finished.messages[0].tool_calls] == [("7", str)]

@@ -3,12 +3,16 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 from tests.models.chat_server import chat_server, respond_json, respond_text
 
-from opposable.domain.errors import ModelNotFound, ModelRefusedKey
+from opposable.domain.errors import ModelError, ModelNotFound, ModelRefusedKey
 from opposable.domain.messages import user_message
+from opposable.models import http_client
+from opposable.models.base import ModelOptions
 from opposable.models.factory import create_model
 from opposable.models.http_client import Endpoint, RetryPolicy
+from opposable.models.upstream import ClientRequest, find_upstream
 
 pytestmark = pytest.mark.anyio
 
@@ -56,3 +60,31 @@ async def test_an_endpoint_can_be_used_in_one_event_loop_after_another():
         assert sessions[0] is not sessions[1]
         for session in sessions:
             session.detach()
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("unit", ["x" * 1000, ": comment\n" * 100])
+async def test_a_response_that_never_ends_is_an_error(monkeypatch, content_type, status, unit):
+    async def never_end(request):
+        response = web.StreamResponse(status=status, headers={"content-type": content_type})
+        response.enable_compression()
+        await response.prepare(request)
+        while True:
+            await response.write(unit.encode())
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(http_client, "MAX_RESPONSE_BYTES", 10_000_000)
+    async with chat_server(never_end) as server:
+        model = create_model(f"{server.url}#m")
+        upstream = find_upstream(model, "chat/completions")
+        for options in (ModelOptions(), ModelOptions(stream=False)):
+            with pytest.raises(ModelError, match="is too long"):
+                async for _ in model.stream([user_message("hi")], options=options):
+                    pass
+        with pytest.raises(ModelError, match="is too long"):
+            await upstream.send(ClientRequest({"messages": []}))
+        with pytest.raises(ModelError, match="is too long"):
+            async for _ in upstream.stream(ClientRequest({"messages": []})):
+                pass
+        await model.aclose()

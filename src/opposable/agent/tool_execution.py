@@ -12,7 +12,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished
 from opposable.domain.language import Language
-from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
@@ -132,25 +132,21 @@ def resolve_arguments(
     if call.truncated:
         return sentences.truncated_call_message(tool.name, language)
     problems: Sequence[FieldProblem] = ()
-    try:
-        if call.has_valid_arguments:
-            try:
-                return check(call)
-            except InvalidArguments as error:
-                problems = error.problems
-        given = dict(call.arguments) if call.has_valid_arguments else call.raw
-        parsed = parsers.repair_arguments(given, tool.parameters, problems)
-        if parsed.value is not None:
-            try:
-                return check(replace(call, arguments=parsed.value, raw=None, repairs=(*call.repairs, *parsed.repairs)))
-            except InvalidArguments as error:
-                problems = problems or error.problems
-        if problems:
-            return sentences.invalid_arguments_message(tool.name, problems, language)
-        problem = parsed.problem or ""
-    except RecursionError:  # in a message that quotes an invalid value
-        problem = LocalizedText("nested too deeply", "嵌套过深")
-    return sentences.unreadable_arguments_message(tool.name, problem, call.arguments_json, language)
+    if call.has_valid_arguments:
+        try:
+            return check(call)
+        except InvalidArguments as error:
+            problems = error.problems
+    given = dict(call.arguments) if call.has_valid_arguments else call.raw
+    parsed = parsers.repair_arguments(given, tool.parameters, problems)
+    if parsed.value is not None:
+        try:
+            return check(replace(call, arguments=parsed.value, raw=None, repairs=(*call.repairs, *parsed.repairs)))
+        except InvalidArguments as error:
+            problems = problems or error.problems
+    if problems:
+        return sentences.invalid_arguments_message(tool.name, problems, language)
+    return sentences.unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
 
 
 def _check_call(tool: RegisteredTool, call: ToolCall) -> ResolvedCall:

@@ -99,6 +99,15 @@ class ToolCall:
             value = None
         return cls(call_id, name, value if isinstance(value, dict) else {}, raw, dialect, repairs, truncated)
 
+    @classmethod
+    def from_reply(cls, call_id: Any, name: Any, arguments: Any, *, truncated: bool = False) -> "ToolCall":
+        """Create a call from the values that a server sent, which may be missing or have wrong types."""
+        call_id, name = str(call_id or new_call_id()), str(name or "")
+        if isinstance(arguments, dict) or (not arguments and not isinstance(arguments, str)):
+            return cls(call_id, name, arguments or {}, truncated=truncated)
+        raw = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
+        return cls.from_json(call_id, name, raw, truncated=truncated)
+
     @property
     def has_valid_arguments(self) -> bool:
         """Whether the arguments are a JSON object rather than invalid text."""

@@ -1,6 +1,8 @@
 """Token usage and its price."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,12 @@ class Usage:
 
 
 NO_USAGE = Usage()
+
+
+def parse_token_count(counts: Any, name: str) -> int:
+    """Return a number of tokens from the counts that a server reports; 0 for anything that is none."""
+    value = counts.get(name) if isinstance(counts, Mapping) else None
+    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
 
 
 @dataclass(frozen=True, slots=True)

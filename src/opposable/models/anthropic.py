@@ -15,7 +15,7 @@ from opposable.domain.json_text import dump_json, preview_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.parameter_names import choose_free_name, choose_names
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.domain.usage import Usage
+from opposable.domain.usage import Usage, parse_token_count
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
 from opposable.models.http_client import Endpoint, RetryPolicy, parse_event, to_model_error
 from opposable.models.parameter_names import stream_with_names
@@ -149,7 +149,11 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
         text, thinking = _join_blocks(blocks, "text"), _join_blocks(blocks, "thinking")
         finish = FINISH_REASONS.get(response.get("stop_reason"), "stop")
         uses = [block for block in blocks if block["type"] == "tool_use"]
-        calls = tuple(_parse_call(use, truncated=finish == "length" and use is uses[-1]) for use in uses)
+        is_cut_off = finish == "length"
+        calls = tuple(
+            ToolCall.from_reply(use["id"], use["name"], use["input"], truncated=is_cut_off and use is uses[-1])
+            for use in uses
+        )
         usage = _parse_usage(response.get("usage") or {})
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"The server sent no message: {preview_json(response)}") from error
@@ -157,8 +161,8 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
     is_native = "text" in kinds[1:] or not {"text", "tool_use"}.issuperset(kinds)
     message = Message("assistant", text, tool_calls=calls, thinking=thinking)
     if is_native and finish not in CUT_OFF:  # the model gets its signed thinking and the order of its blocks back
-        inputs = {call.id: dict(call.arguments) for call in calls}
-        items = ({**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks)
+        inputs = iter([dict(call.arguments) for call in calls])
+        items = ({**block, "input": next(inputs)} if block["type"] == "tool_use" else block for block in blocks)
         message = replace(message, native=NativeReply(model, tuple(items), "messages"))
     return Reply(message, finish, usage)
 
@@ -172,18 +176,10 @@ def _join_blocks(blocks: Sequence[Mapping[str, Any]], kind: str) -> str:
 
 def _parse_usage(counts: Mapping[str, Any]) -> Usage:
     """Return the tokens of a reply; the API counts those of its cache apart from the other input tokens."""
-    cached = counts.get("cache_read_input_tokens") or 0
-    uncached = (counts.get("input_tokens") or 0) + (counts.get("cache_creation_input_tokens") or 0)
-    thinking = (counts.get("output_tokens_details") or {}).get("thinking_tokens") or 0
-    return Usage(uncached + cached, counts.get("output_tokens") or 0, 1, cached, thinking)
-
-
-def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
-    arguments = block["input"]
-    if isinstance(arguments, dict):
-        return ToolCall(block["id"], block["name"], arguments, truncated=truncated)
-    text = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
-    return ToolCall.from_json(block["id"], block["name"], text, truncated=truncated)
+    cached = parse_token_count(counts, "cache_read_input_tokens")
+    uncached = parse_token_count(counts, "input_tokens") + parse_token_count(counts, "cache_creation_input_tokens")
+    thinking = parse_token_count(counts.get("output_tokens_details"), "thinking_tokens")
+    return Usage(uncached + cached, parse_token_count(counts, "output_tokens"), 1, cached, thinking)
 
 
 class _StreamAccumulator:
@@ -233,11 +229,11 @@ class _StreamAccumulator:
         if block["type"] != "tool_use":
             return []
         position = self._call_positions[index] = len(self._call_positions)
-        return [CallDelta(position, block["id"], block["name"])]
+        return [CallDelta(position, str(block["id"]), str(block["name"]))]
 
     def _add_delta(self, index: int, delta: dict[str, Any]) -> list[ModelEvent]:
         for name, field in _DELTA_FIELDS.items():
-            if value := delta.get(name):
+            if value := str(delta.get(name) or ""):
                 self._received.setdefault((index, field), []).append(value)
         if text := delta.get("text"):
             return [TextDelta(self._separate("text") + text)]
@@ -247,7 +243,7 @@ class _StreamAccumulator:
             block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or ()), citation]
         if (partial_json := delta.get("partial_json")) and index in self._call_positions:
-            return [CallDelta(self._call_positions[index], arguments=partial_json)]
+            return [CallDelta(self._call_positions[index], arguments=str(partial_json))]
         return []
 
     def _separate(self, kind: str) -> str:
@@ -264,7 +260,7 @@ class _StreamAccumulator:
             is_own_call = field == "input" and block["type"] != "tool_use"  # of a tool of the server
             parsed = dict(ToolCall.from_json("", "", value).arguments) if is_own_call else value
             self._blocks[index] = {**block, field: parsed}
-        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        blocks = list(self._blocks.values())
         stop_reason = self._stop_reason if self._has_ended else "incomplete"
         return {"content": blocks, "stop_reason": stop_reason, "usage": self._usage}
 
@@ -292,7 +288,7 @@ def _encode_message(message: Message, model: str, ids: Mapping[str, str]) -> dic
         block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
         return {"role": "user", "content": [block | ({"is_error": True} if message.is_error else {})]}
     native = message.get_native_items(model, "messages")
-    blocks = [one for one in native if one["type"] != "text" or one["text"].strip()]
+    blocks = [one for one in native if one["type"] != "text" or str(one.get("text") or "").strip()]
     if [one["id"] for one in blocks if one["type"] == "tool_use"] != [call.id for call in message.tool_calls]:
         blocks = []  # each call needs a result, and each result a call
     blocks = blocks or _encode_parts(message) + [

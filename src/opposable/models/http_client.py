@@ -33,6 +33,7 @@ CONTEXT_OVERFLOW_PATTERN = re.compile(
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 RELAYED_RETRIES = frozenset({425, 500, 502, 503, 529})
 """The statuses that are retried for a request whose client gets the server's own response: time-outs are not."""
+MAX_RESPONSE_BYTES = 512_000_000  # decompressed; a line of a stream, which is copied with each chunk, has a 16th
 _RATE_LIMIT_ERRORS = frozenset({"rate_limit_error", "rate_limit_exceeded", "429"})
 _TEMPORARY_ERRORS = {"server_error", "api_error", "overloaded_error", "timeout_error", *map(str, RETRYABLE_STATUSES)}
 """The types and codes of errors that a later attempt may not have."""
@@ -93,7 +94,7 @@ class Endpoint:
     async def post(self, body: bytes) -> Any:
         """Return the JSON response of the server. Raises: `ModelError`."""
         async with self._open_response(self._send_with_retries(body)) as response:
-            raw = await response.read()
+            raw = await self.read_body(response)
         try:
             return parse_json(raw)
         except ValueError as error:
@@ -108,13 +109,13 @@ class Endpoint:
         """
         async with self._open_response(self._send_with_retries(body)) as response:
             if response.content_type == "application/json":
-                yield [await response.read()]
+                yield [await self.read_body(response)]
                 return
             if response.content_type == "text/html":
                 raise self.build_not_json_error(await response.content.read(300))
             incomplete_line = first_half = b""
             async for chunk in response.content.iter_any():
-                block = incomplete_line + chunk if incomplete_line else chunk
+                block = self.check_size(response, incomplete_line + chunk if incomplete_line else chunk)
                 *lines, incomplete_line = block.split(b"\n")
                 payloads = _list_payloads(lines)
                 if first_half or b"\\u" in block:
@@ -123,6 +124,17 @@ class Endpoint:
                     yield payloads
             if payloads := _list_payloads([incomplete_line]):
                 yield payloads
+
+    async def read_body(self, response: "aiohttp.ClientResponse") -> bytes:
+        """Return the body of a response. Raises: `ModelError` if it is too long."""
+        return b"".join([self.check_size(response, chunk) async for chunk in response.content.iter_any()])
+
+    def check_size(self, response: "aiohttp.ClientResponse", part: bytes) -> bytes:
+        """Return a part of a response. Raises: `ModelError` if the response or the part, a line, is too long."""
+        if response.content.total_bytes > MAX_RESPONSE_BYTES or len(part) > MAX_RESPONSE_BYTES // 16:
+            response.close()
+            raise ModelError(f"The response of {self.url} is too long: {response.content.total_bytes:,} bytes so far.")
+        return part
 
     def relay(
         self, method: HttpMethod, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
@@ -213,7 +225,7 @@ class Endpoint:
                 response_headers |= {name: value for name, value in named if _RELAYED_RESPONSE_HEADERS.fullmatch(name)}
             if response.status == 200:
                 return response
-            raw = await response.read()
+            raw = await self.read_body(response)
             retry_after = response.headers.get("retry-after", "")
             wait = self._get_wait_seconds(attempt, retry_after)
             is_final = response.status not in retryable_statuses or response.headers.get("x-should-retry") == "false"
@@ -298,7 +310,7 @@ def parse_event(payload: bytes, add_event: Callable[[dict[str, Any]], list[Model
     event = parse_chunk(payload) if payload != DONE else {}
     try:
         return add_event(event)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelError(f"The server streamed a malformed event: {preview_json(event, 120)}") from error
 
 

@@ -11,7 +11,7 @@ from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, 
 from opposable.domain.json_text import dump_json, preview_json
 from opposable.domain.messages import Message, NativeReply, encode_messages, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
-from opposable.domain.usage import Usage
+from opposable.domain.usage import Usage, parse_token_count
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import DONE, Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.profile import ModelProfile
@@ -294,12 +294,12 @@ class StreamAccumulator:
         position = self._call_positions.get(key) if key is not None else (len(self._calls) - 1 if self._calls else None)
         if position is None or self._is_another_call(raw, position):
             position = self._call_positions[key] = len(self._calls)
-            self._calls.append([raw.get("id") or new_call_id(), function.get("name") or "", arguments])
+            self._calls.append([str(raw.get("id") or new_call_id()), str(function.get("name") or ""), arguments])
             self._call_fields.append(raw)
             return CallDelta(position, self._calls[position][0], self._calls[position][1], arguments)
         call = self._calls[position]
         self._call_fields[position] |= {name: value for name, value in raw.items() if value is not None}
-        late_name = function.get("name") or "" if not call[1] else ""
+        late_name = str(function.get("name") or "") if not call[1] else ""
         call[1] = call[1] or late_name
         call.append(arguments)
         return CallDelta(position, name=late_name, arguments=arguments)
@@ -338,6 +338,7 @@ def _read_text(message: Mapping[str, Any]) -> tuple[str, str]:
     """
     content = message.get("content") or message.get("refusal") or ""
     thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+    thinking = thinking if isinstance(thinking, str) else dump_json(thinking).decode()
     if isinstance(content, str):
         return content, thinking
     thoughts = [thought for part in content for thought in part.get("thinking") or ()]
@@ -346,11 +347,7 @@ def _read_text(message: Mapping[str, Any]) -> tuple[str, str]:
 
 def _parse_call(raw: dict[str, Any]) -> ToolCall:
     function = raw["function"]
-    arguments = function.get("arguments")
-    call_id, name = raw.get("id") or new_call_id(), function.get("name") or ""
-    if isinstance(arguments, dict) or (not arguments and not isinstance(arguments, str)):
-        return ToolCall(call_id, name, arguments or {})
-    return ToolCall.from_json(call_id, name, arguments if isinstance(arguments, str) else dump_json(arguments).decode())
+    return ToolCall.from_reply(raw.get("id"), function.get("name"), function.get("arguments"))
 
 
 def _create_message(
@@ -373,14 +370,12 @@ def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReaso
 
 def parse_usage(raw: Mapping[str, Any], input_name: str = "prompt", output_name: str = "completion") -> Usage:
     """Return the tokens of a reply from its `usage`; the names are the beginnings of its keys."""
-    input_details = raw.get(f"{input_name}_tokens_details")
-    output_details = raw.get(f"{output_name}_tokens_details")
     return Usage(
-        raw.get(f"{input_name}_tokens") or 0,
-        raw.get(f"{output_name}_tokens") or 0,
+        parse_token_count(raw, f"{input_name}_tokens"),
+        parse_token_count(raw, f"{output_name}_tokens"),
         1,
-        (input_details.get("cached_tokens") or 0) if isinstance(input_details, dict) else 0,
-        (output_details.get("reasoning_tokens") or 0) if isinstance(output_details, dict) else 0,
+        parse_token_count(raw.get(f"{input_name}_tokens_details"), "cached_tokens"),
+        parse_token_count(raw.get(f"{output_name}_tokens_details"), "reasoning_tokens"),
     )
 
 

@@ -142,9 +142,9 @@ def parse_response(response: Any, model: str, endpoint: Endpoint) -> Reply:
         reasoning = [item for item in items if item["type"] == "reasoning"]
         thoughts = [_join_parts(item.get("summary") or item.get("content") or (), "\n\n") for item in reasoning]
         usage = parse_usage(response.get("usage") or {}, "input", "output")
+        native = None if finish in CUT_OFF else _select_native_items(items)
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"The server at {endpoint.url} sent no response: {preview_json(response)}") from error
-    native = None if finish in CUT_OFF else _select_native_items(items)
     message = Message(
         "assistant",
         "\n\n".join(filter(None, texts)),
@@ -169,7 +169,7 @@ def _parse_calls(items: Sequence[Mapping[str, Any]], *, is_cut_off: bool) -> tup
     """Return the calls; one that is not complete is marked, as is the last one of a reply that was cut off."""
     calls = [item for item in items if item["type"] == "function_call"]
     return tuple(
-        ToolCall.from_json(
+        ToolCall.from_reply(
             item["call_id"],
             item["name"],
             item["arguments"],
@@ -219,7 +219,7 @@ class _StreamAccumulator:
                 return [TextDelta(self._add_delta(event), event["type"] == "response.refusal.delta")]
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._has_thinking = True
-                return [ThinkingDelta(event["delta"])]
+                return [ThinkingDelta(str(event["delta"]))]
             case "response.reasoning_summary_part.added" if self._has_thinking:
                 return [ThinkingDelta("\n\n")]
             case "response.function_call_arguments.delta":
@@ -240,8 +240,8 @@ class _StreamAccumulator:
         return []
 
     def _add_delta(self, event: dict[str, Any]) -> str:
-        self._received.setdefault(event["output_index"], []).append(event["delta"])
-        return str(event["delta"])
+        self._received.setdefault(event["output_index"], []).append(str(event["delta"]))
+        return self._received[event["output_index"]][-1]
 
     def _open_item(self, index: int, item: dict[str, Any]) -> list[ModelEvent]:
         self._items[index] = item
@@ -250,13 +250,13 @@ class _StreamAccumulator:
         if item["type"] != "function_call":
             return []
         position = self._call_positions[index] = len(self._call_positions)
-        return [CallDelta(position, item["call_id"], item["name"])]
+        return [CallDelta(position, str(item["call_id"]), str(item["name"]))]
 
     def to_reply(self) -> Reply:
         """Return the complete reply; without the last event of a response it is incomplete."""
-        response = self._response or {"status": "in_progress"}
+        response = self._response if isinstance(self._response, dict) else {"status": "in_progress"}
         if not response.get("output"):
-            response = {**response, "output": [self._close_item(index) for index in sorted(self._items)]}
+            response = {**response, "output": [self._close_item(index) for index in self._items]}
         return parse_response(response, self._model, self._endpoint)
 
     def _close_item(self, index: int) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Upstream:
     async def send(self, request: ClientRequest, method: HttpMethod = "POST", path: str = "") -> bytes:
         """Return the unparsed response to a request, at the URL of the API or a path below it. Raises: `ModelError`."""
         async with self._open(request, method, path) as response:
-            return await response.read()
+            return await self.endpoint.read_body(response)
 
     async def stream(
         self, request: ClientRequest, method: HttpMethod = "POST", path: str = ""
@@ -64,7 +64,7 @@ class Upstream:
         """
         async with self._open(request, method, path) as response:
             if response.content_type != "text/event-stream":
-                raw = await response.read()
+                raw = await self.endpoint.read_body(response)
                 if raw.lstrip().startswith(b"{"):
                     raw = b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
                 elif not raw.startswith((b"data:", b"event:", b":")):
@@ -73,7 +73,8 @@ class Upstream:
                 return
             rest = b""
             async for chunk in response.content.iter_any():
-                events, separator, rest = (rest + chunk).replace(b"\r\n", b"\n").rpartition(b"\n\n")
+                rest = self.endpoint.check_size(response, rest + chunk)
+                events, separator, rest = rest.replace(b"\r\n", b"\n").rpartition(b"\n\n")
                 if separator:
                     yield events + separator
             if rest.strip():

@@ -25,13 +25,13 @@ class AnswerText:
         self._max_held = max_held
         self._published = deque(published)
         self._earlier = ""  # published of earlier replies
-        self._current = ""  # published of the current reply
+        self._current: list[str] = []  # published of the current reply
         self._held = ""
 
     def add_delta(self, text: str) -> str:
         """Add a delta of the current reply, and return the text to publish now, or ""."""
         if self._current:
-            self._current += text
+            self._current.append(text)
             return text
         self._held += text
         max_held = max(self._max_held, len(self._published[0]) if self._published else 0)
@@ -40,31 +40,31 @@ class AnswerText:
     def end_reply(self) -> str:
         """End a reply that is not the answer, and return its commentary, or ""."""
         commentary = self._held
-        self._earlier = _join(self._earlier, self._current or self._take_published(1))
-        self._held = self._current = ""
+        self._earlier = _join(self._earlier, "".join(self._current) or self._take_published(1))
+        self._held, self._current = "", []
         return commentary
 
     def finish(self, text: str) -> tuple[str, str]:
         """End the run with the answer `text`. Return the rest to publish, and the text of the run."""
-        if self._current:
-            rest = text.removeprefix(self._current) if text.startswith(self._current) else ""
-            self._current += rest
+        if current := "".join(self._current):
+            rest = text.removeprefix(current) if text.startswith(current) else ""
+            self._current.append(rest)
         else:
             rest = self._publish(text, replies=len(self._published))
-        return rest, _join(self._earlier, self._current)
+        return rest, _join(self._earlier, "".join(self._current))
 
     def _publish(self, text: str, replies: int = 1) -> str:
         """Return what is not published yet of the beginning of a reply."""
         self._held = ""
         published = self._take_published(replies)
         if published and text.startswith(published):
-            self._current = text
+            self._current = [text]
             return text.removeprefix(published)
         if published == text or published.endswith(SEPARATOR + text):
-            self._current = published
+            self._current = [published]
             return ""
         self._earlier = _join(self._earlier, published)  # the repeated reply differs
-        self._current = text
+        self._current = [text]
         return SEPARATOR + text if self._earlier else text
 
     def _take_published(self, replies: int) -> str:

@@ -27,7 +27,7 @@ def to_hashed_name(tool_id: str) -> str:
 
 def hash_name(name: str) -> str:
     """Return eight characters of a name's hash."""
-    return hashlib.sha256(name.encode()).hexdigest()[:8]
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def normalize_name(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from opposable.agent.request_size import MAX_BOUND_TOKENS
 from opposable.domain.json_text import dump_json
-from opposable.domain.usage import NO_USAGE, Usage
+from opposable.domain.usage import NO_USAGE, Usage, parse_token_count
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, Upstream
 from opposable.web.middleware.authentication import CURRENT_CALLER
@@ -72,7 +72,7 @@ class RelayMeter:
         usage = usage if isinstance(usage, dict) else {}
         details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
         usage = usage | details if isinstance(details, dict) else usage
-        new_counts = {name: count for name, count in usage.items() if isinstance(count, int) and count}
+        new_counts = {name: count for name in usage if (count := parse_token_count(usage, name))}
         if not new_counts:
             return
         self._event_count = 0
