@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput
 from opposable.domain.events import CUT_OFF, FinishReason, StopReason
@@ -122,24 +122,24 @@ class Deadline:
         """Return what the function returns. Raises: `DeadlineExceeded` when the time is used up."""
         if self._is_expired:
             raise DeadlineExceeded
-        self._waiting_task = task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._waiting_task = task = asyncio.current_task()
         try:
             return await function(*args)
         except asyncio.CancelledError as error:
-            if self._is_expired and task.cancelling() == self._earlier_cancellations + 1:
+            if self._is_expired and task and task.cancelling() == self._earlier_cancellations + 1:
                 raise DeadlineExceeded from error
             raise
         finally:
             self._waiting_task = None
-            if self._is_expired:  # also if the function has caught the cancellation
+            if self._is_expired and task:  # also if the function has caught the cancellation
                 task.uncancel()
 
     async def wait_for_tools(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """Return as `wait`. Raises: `CancelledError` also if a tool has caught a cancellation by the caller."""
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
-        earlier_cancellations = task.cancelling()
+        task = asyncio.current_task()
+        earlier_cancellations = task.cancelling() if task else 0
         result = await self.wait(function, *args)
-        if task.cancelling() > earlier_cancellations:
+        if task and task.cancelling() > earlier_cancellations:
             raise asyncio.CancelledError
         return result
 
