@@ -1,6 +1,8 @@
 """Inline reads see committed rows, wait for no writer, and start no thread on SQLite."""
 
 import asyncio
+import os
+import signal
 import sqlite3
 import threading
 import time
@@ -136,3 +138,19 @@ def test_two_cancellations_end_a_write_that_waits_for_a_lock(tmp_path, monkeypat
         assert not thread.is_alive()
     for other_thread in set(threading.enumerate()) - threads:
         other_thread.join()
+
+
+@pytest.mark.parametrize("engine", ["postgresql"])
+async def test_open_connection_to_a_server_that_hangs_is_reported(store, monkeypatch):
+    monkeypatch.setattr("opposable.store.database.CONNECT_TIMEOUT_SECONDS", 0.2)
+    database = store.agents._database
+    async with database.begin_read() as connection:
+        process_id = (await connection.execute(text("SELECT pg_backend_pid()"))).scalar_one()
+    os.kill(process_id, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(30):
+            with pytest.raises(StoreUnavailable, match=r"does not answer: no answer within 0.2 s"):
+                await store.agents.list()
+            assert (await store.agents.list()).items == ()  # with another connection
+    finally:
+        os.kill(process_id, signal.SIGCONT)

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class StoreDatabase:
             BadInput: A value cannot be stored, or the URL has an unknown option.
         """
         with self._translate_errors():
-            async with self.engine.connect() as connection:
+            async with self._check_out(self.engine.connect()) as connection:
                 yield connection
 
     async def fetch_inline(self, *queries: Select[Any]) -> list[Sequence[Row[Any]]]:
@@ -95,7 +95,7 @@ class StoreDatabase:
         """
         with self._translate_errors():
             if not self.is_sqlite:
-                async with self.engine.begin() as connection:
+                async with self._check_out(self.engine.begin()) as connection:
                     yield connection
                 return
             async with self._write_lock, self._write_engine.begin() as connection:
@@ -134,6 +134,19 @@ class StoreDatabase:
         await _complete(self.engine.dispose())
         if self._inline_engine is not None:
             self._inline_engine.dispose()
+
+    @asynccontextmanager
+    async def _check_out(
+        self, connecting: AbstractAsyncContextManager[AsyncConnection]
+    ) -> AsyncIterator[AsyncConnection]:
+        """Enter a connection. A server that hangs accepts connections, and does not answer the ping of an open one."""
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(None if self.is_sqlite else CONNECT_TIMEOUT_SECONDS):
+                    connection = await stack.enter_async_context(connecting)
+            except TimeoutError:
+                raise TimeoutError(f"no answer within {CONNECT_TIMEOUT_SECONDS} s") from None
+            yield connection
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -181,7 +194,15 @@ def _create_postgresql_engine(url: URL) -> AsyncEngine:
         pool_pre_ping=True,  # a restarted server costs no request
         pool_size=10,
         max_overflow=10,
-        connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "opposable"},
+        connect_args={
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "application_name": "opposable",
+            # a server that vanished without closing its connections is noticed: libpq's own limits are hours
+            "keepalives_idle": CONNECT_TIMEOUT_SECONDS,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 1000 * CONNECT_TIMEOUT_SECONDS,
+        },
         **_ENGINE_OPTIONS,
     )
 

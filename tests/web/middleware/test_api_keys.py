@@ -6,6 +6,7 @@ import pytest
 from tests.servers import valkey_server, valkey_url  # noqa: F401 - fixtures
 from tests.web.api.asking import open_service_client
 
+from opposable.domain.errors import StoreUnavailable
 from opposable.domain.events import Reply
 from opposable.domain.messages import assistant_message
 from opposable.domain.rate_limits import InProcessRateLimiter
@@ -168,5 +169,23 @@ async def test_one_of_many_concurrent_requests_reads_the_keys(tmp_path):
     keys = Counted(database)
     ring = ApiKeyCache(keys, InProcessRateLimiter(), TokenUsageRecorder(keys))
     assert await asyncio.gather(*(ring.requires_key() for _ in range(50))) == [False] * 50
+    assert keys.looks == 1
+    await database.close()
+
+
+async def test_one_of_many_concurrent_requests_waits_for_an_unavailable_store(tmp_path):
+    class Unavailable(ApiKeyRepository):
+        looks = 0
+
+        async def list(self):
+            self.looks += 1
+            await asyncio.sleep(0)
+            raise StoreUnavailable("The store does not answer.")
+
+    database = StoreDatabase(parse_database_url(f"sqlite:///{tmp_path}/s.db"))
+    keys = Unavailable(database)
+    ring = ApiKeyCache(keys, InProcessRateLimiter(), TokenUsageRecorder(keys))
+    errors = await asyncio.gather(*(ring.requires_key() for _ in range(50)), return_exceptions=True)
+    assert {type(error) for error in errors} == {StoreUnavailable}
     assert keys.looks == 1
     await database.close()

@@ -71,7 +71,7 @@ class ApiKeyCache:
         self._cached_keys: OrderedDict[str, tuple[float, CachedKey | None]] = OrderedDict()  # with when they expire
         self._requires_key_until = -1.0
         self._requires_key = False
-        self._lookup_lock = asyncio.Lock()
+        self._key_list: asyncio.Task[bool] | None = None
         self._lookups: dict[str, asyncio.Task[CachedKey | None]] = {}
 
     async def requires_key(self) -> bool:
@@ -82,11 +82,10 @@ class ApiKeyCache:
         """
         if self._requires_key or self._clock() < self._requires_key_until:
             return self._requires_key
-        async with self._lookup_lock:  # one of many concurrent requests reads the store
-            if not self._requires_key and self._clock() >= self._requires_key_until:
-                self._requires_key = bool(await self._keys.list())
-                self._requires_key_until = self._clock() + KEY_CACHE_SECONDS
-        return self._requires_key
+        if self._key_list is None:  # one of many concurrent requests reads the store, also if it fails
+            self._key_list = asyncio.create_task(self._list_keys())
+            self._key_list.add_done_callback(self._forget_key_list)
+        return await asyncio.shield(self._key_list)
 
     async def find(self, key: str) -> CachedKey | None:
         """Return the key if it is valid, else None.
@@ -119,6 +118,14 @@ class ApiKeyCache:
             self.token_usage.record_tokens(principal.key_id, 0)
         tokens_used = cached_key.stored_tokens_used + self.token_usage.get_recorded_tokens(principal.key_id)
         return check_token_budget(principal, tokens_used) or await check_rate_limit(principal, self._limiter)
+
+    async def _list_keys(self) -> bool:
+        self._requires_key |= bool(await self._keys.list())
+        self._requires_key_until = self._clock() + KEY_CACHE_SECONDS
+        return self._requires_key
+
+    def _forget_key_list(self, task: asyncio.Task[bool]) -> None:
+        self._key_list = None
 
     async def _look_up(self, digest: str, previous: CachedKey | None) -> CachedKey | None:
         stored_key, tokens_used = await self.token_usage.load_key(lambda: self._keys.get_by_hash(digest))
