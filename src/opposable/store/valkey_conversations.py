@@ -157,7 +157,7 @@ def translate_valkey_errors() -> Iterator[None]:
     except ResponseError as error:
         raise StoreUnavailable(f"The Valkey server rejected a command: {error}") from error
     except (ValkeyError, OSError, TimeoutError) as error:
-        raise StoreUnavailable(f"The Valkey server does not answer: {type(error).__name__}") from error
+        raise StoreUnavailable(f"The Valkey server does not answer: {str(error) or type(error).__name__}") from error
 
 
 def _get_conversation_key(conversation_id: str) -> str:
