@@ -24,6 +24,10 @@ pytestmark = pytest.mark.anyio
 NUMBERS = select(table("t", column("n")))
 
 
+def _make_turn(conversation_id: str) -> ConversationTurn:
+    return ConversationTurn(conversation_id, Conversation(conversation_id, "me", "a"), ())
+
+
 async def test_inline_read_during_a_write_sees_the_committed_rows(store, url):
     await store.conversations.append_turns([ConversationTurn("t", Conversation("v", "me", "a", "before"), ())])
     database = StoreDatabase(parse_database_url(url))
@@ -154,3 +158,53 @@ async def test_open_connection_to_a_server_that_hangs_is_reported(store, monkeyp
             assert (await store.agents.list()).items == ()  # with another connection
     finally:
         os.kill(process_id, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_deleted_file_is_reported_until_it_is_restored(store, tmp_path):
+    await store.conversations.append_turns([_make_turn("a")])
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    files = list(tmp_path.glob("store.db*"))
+    for file in files:
+        file.rename(copy / file.name)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match=r"store\.db\) cannot be used: the file was deleted\. Restore it"):
+            await store.conversations.append_turns([_make_turn("b")])
+        with pytest.raises(StoreUnavailable, match="the file was deleted"):
+            await store.conversations.get("a")
+    assert not (tmp_path / "store.db").exists()
+    for file in files:
+        (copy / file.name).rename(file)
+    await store.conversations.append_turns([_make_turn("b")])
+    assert (await store.conversations.get("a"), await store.conversations.get("b")) != (None, None)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_file_that_replaces_the_open_one_is_used(store, tmp_path, url):
+    file, backup = tmp_path / "store.db", tmp_path / "backup.db"
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(backup)) as target:
+        source.backup(target)
+    await store.conversations.append_turns([_make_turn("a")])
+    for name in ("store.db", "store.db-wal", "store.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    backup.rename(file)
+    await store.conversations.append_turns([_make_turn("b")])
+    async with open_store(url) as other:
+        conversations = await other.conversations.list()
+    assert [conversation.conversation_id for conversation in conversations.items] == ["b"]
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_damaged_file_is_reported_with_advice(tmp_path, url):
+    async with open_store(url):
+        pass
+    file = tmp_path / "store.db"
+    file.write_bytes(file.read_bytes()[:20_000])
+    with pytest.raises(StoreUnavailable, match=r"malformed\. Restore it from a backup, or move it away"):
+        async with open_store(url):
+            pytest.fail("opened")
+    file.write_bytes(b"<html>" * 1000)
+    with pytest.raises(StoreUnavailable, match=r"file is not a database\. Restore it from a backup, or move it away"):
+        async with open_store(url):
+            pytest.fail("opened")

@@ -11,7 +11,7 @@ from typing import Any
 import aiosqlite
 from sqlalchemy import URL, Connection, Engine, Row, Select, Table, UpdateBase, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, DisconnectionError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -30,6 +30,12 @@ _ENGINE_OPTIONS: dict[str, Any] = {
     "json_serializer": to_json,
     "json_deserializer": from_json,
     "hide_parameters": True,  # error messages must not contain user data
+}
+_SQLITE_ADVICE = {
+    sqlite3.SQLITE_READONLY: "Make the file and its folder writable, or set OPPOSABLE_HOME to another folder.",
+    sqlite3.SQLITE_FULL: "Free space on its disk.",
+    sqlite3.SQLITE_CORRUPT: "Restore it from a backup, or move it away to begin with an empty store.",
+    sqlite3.SQLITE_NOTADB: "Restore it from a backup, or move it away to begin with an empty store.",
 }
 InsertOnConflict = postgresql.Insert | sqlite.Insert
 
@@ -153,23 +159,24 @@ class StoreDatabase:
         try:
             yield
         except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
-            raise StoreUnavailable(f"{self._describe()} does not answer: {get_first_error_line(error)}") from error
+            problem = "cannot be used" if self.is_sqlite else "does not answer"
+            raise StoreUnavailable(f"{self._describe()} {problem}: {describe_driver_error(error)}") from error
         except DataError as error:
-            raise BadInput(f"The store cannot save this value: {get_first_error_line(error)}") from error
+            raise BadInput(f"The store cannot save this value: {describe_driver_error(error)}") from error
         except IntegrityError:
             raise  # the repository knows which constraint failed
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise StoreUnavailable(
-                    f"{self._describe()} closed the connection: {get_first_error_line(error)}"
+                    f"{self._describe()} closed the connection: {describe_driver_error(error)}"
                 ) from error
-            if error.statement is None and self.is_sqlite:
-                raise StoreUnavailable(f"{self._describe()} cannot be opened: {get_first_error_line(error)}") from error
+            if self.is_sqlite and (error.statement is None or _find_sqlite_advice(error)):
+                raise StoreUnavailable(f"{self._describe()} cannot be used: {describe_driver_error(error)}") from error
             if error.statement is None:  # no statement ran yet: the URL has an unknown option
                 raise BadInput(
-                    f"The URL of the store ({describe_database(self.url)}) is not valid: {get_first_error_line(error)}"
+                    f"The URL of the store ({describe_database(self.url)}) is not valid: {describe_driver_error(error)}"
                 ) from error
-            raise StoreError(f"{self._describe()} rejected a statement: {get_first_error_line(error)}") from error
+            raise StoreError(f"{self._describe()} rejected a statement: {describe_driver_error(error)}") from error
 
     def _describe(self) -> str:
         return f"The store ({describe_database(self.url)})"
@@ -182,10 +189,17 @@ class Repository:
         self._database = database
 
 
-def get_first_error_line(error: Exception) -> str:
-    """Return the driver's message without the statement and its values."""
+def describe_driver_error(error: Exception) -> str:
+    """Return the driver's message without the statement and its values, and what to do about it if that is known."""
     message = str(error.orig if isinstance(error, DBAPIError) else error).strip()
-    return message.splitlines()[0] if message else type(error).__name__
+    first_line = message.splitlines()[0] if message else type(error).__name__
+    return ". ".join(filter(None, (first_line, _find_sqlite_advice(error))))
+
+
+def _find_sqlite_advice(error: Exception) -> str:
+    """Return what the owner of a SQLite file can do about an error, or ""."""
+    code: int = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)
+    return _SQLITE_ADVICE.get(code & 0xFF, "")
 
 
 def _create_postgresql_engine(url: URL) -> AsyncEngine:
@@ -224,6 +238,7 @@ def _create_sqlite_engine(url: URL) -> AsyncEngine:
     )
     event.listen(engine.sync_engine, "connect", _set_pragmas)
     event.listen(engine.sync_engine, "begin", _begin_transaction)
+    _reopen_replaced_file(engine.sync_engine, file)
     return engine
 
 
@@ -275,7 +290,34 @@ def _create_inline_engine(url: URL) -> Engine:
     )
     event.listen(engine, "connect", _set_read_only)
     event.listen(engine, "begin", _begin_transaction)
+    _reopen_replaced_file(engine, Path(url.database or "").absolute())
     return engine
+
+
+def _reopen_replaced_file(engine: Engine, file: Path) -> None:
+    """Let no connection use a file that was deleted or replaced: what it writes there is lost."""
+
+    def get_file_id() -> tuple[int, int]:
+        try:
+            status = file.stat()
+        except FileNotFoundError:  # SQLite would create an empty file
+            problem = "the file was deleted. Restore it, or restart this program to begin with an empty store"
+            raise sqlite3.OperationalError(problem) from None
+        return status.st_dev, status.st_ino
+
+    def require_file(*_: object) -> None:
+        get_file_id()
+
+    def remember_file(connection: Any, record: Any) -> None:
+        record.info["file_id"] = get_file_id()
+
+    def check_file(connection: Any, record: Any, proxy: Any) -> None:
+        if record.info["file_id"] != get_file_id():
+            raise DisconnectionError("The file was replaced.")
+
+    event.listen(engine, "do_connect", require_file)
+    event.listen(engine, "connect", remember_file)
+    event.listen(engine, "checkout", check_file)
 
 
 def _set_search_path(schema: str, connection: Any, record: Any) -> None:

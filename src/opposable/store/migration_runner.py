@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import StoreTooNew, StoreUnavailable
 from opposable.store.creation import StoreCreation
-from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, get_first_error_line
+from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, describe_driver_error
 from opposable.store.database_urls import describe_database
 from opposable.store.schema_location import STORE_SCHEMA, locate_schema
 from opposable.store.tables import metadata
@@ -64,7 +64,7 @@ async def _enable_write_ahead_log(database: StoreDatabase) -> None:
         except (sqlite3.DatabaseError, DBAPIError) as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise StoreUnavailable(
-                    f"The store ({describe_database(database.url)}) cannot be opened: {get_first_error_line(error)}"
+                    f"The store ({describe_database(database.url)}) cannot be used: {describe_driver_error(error)}"
                 ) from error
         await asyncio.sleep(get_backoff_seconds(attempt, first_seconds=0.05, max_seconds=0.5))
 

@@ -34,10 +34,14 @@ async def write_periodically(write: Callable[[], Awaitable[None]], seconds: floa
 
 
 async def _run(write: Callable[[], Awaitable[None]], seconds: float, what: str, write_lock: asyncio.Lock) -> None:
+    is_failing = False
     while True:
         await asyncio.sleep(seconds)
         async with write_lock:
             try:
                 await write()
+                is_failing = False
             except OpposableError as error:
-                log.warning("Cannot write %s yet: %s", what, error)
+                if not is_failing:  # an outage is one line of the log
+                    log.warning("Cannot write %s yet: %s", what, error)
+                is_failing = True
