@@ -383,3 +383,12 @@ async def test_json_for_a_closed_standard_output_is_an_error(tmp_path: Path) -> 
     )
     _, err = await program.communicate()
     assert (program.returncode, err) == (2, b"Error: Standard output is closed. --json prints on it.\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no working directory")
+async def test_a_deleted_working_directory_is_reported(tmp_path: Path) -> None:
+    command = f'mkdir gone && cd gone && rmdir ../gone && "{sys.executable}" -m opposable tools list'
+    process = await asyncio.create_subprocess_shell(command, cwd=tmp_path, stderr=asyncio.subprocess.PIPE)
+    _, err = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 1
+    assert err == b"Error: The working directory does not exist anymore. Change to another one.\n"

@@ -15,6 +15,7 @@ from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web import sse_response as sse
+from opposable.web.openai_errors import to_gateway_error
 
 pytestmark = pytest.mark.anyio
 
@@ -142,3 +143,30 @@ async def test_each_event_is_one_line_for_every_client(path, body):
         deltas = [event["delta"] for event in events if isinstance(event.get("delta"), str | dict)]
         deltas = [delta if isinstance(delta, str) else delta.get("text", "") for delta in deltas]
     assert "".join(deltas) == text
+
+
+async def test_a_client_that_stops_reading_holds_a_bounded_part_of_the_stream(monkeypatch):
+    monkeypatch.setattr(sse, "MAX_PENDING_BYTES", 1000)
+    produced, can_read = [], asyncio.Event()
+    received = bytearray()
+
+    async def write():
+        for number in range(100):
+            event = b"data: " + bytes(94)
+            produced.append(number)
+            yield event
+            await asyncio.sleep(0)
+
+    async def send(message):
+        await can_read.wait()
+        received.extend(message.get("body", b""))
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(sse.SseResponse(write(), to_gateway_error)({}, receive, send))
+    await asyncio.sleep(0.2)
+    assert len(produced) < 30
+    can_read.set()
+    await asyncio.wait_for(task, 10)
+    assert len(received) == 100 * 100

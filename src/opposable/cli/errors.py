@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -187,11 +188,21 @@ def _describe_error(error: Exception) -> tuple[str, str, int]:
                 f'The package {error.name} is missing. Install it: pip install "opposable[all]"',
                 1,
             )
+        case FileNotFoundError() if _is_expected(error) and not _has_working_directory():
+            return "system_error", "The working directory does not exist anymore. Change to another one.", 1
         case OSError() if _is_expected(error):
             return "system_error", f"The operating system reported: {error}.", 1
     summary = shorten(f"{type(error).__name__}: {error}")
     hint = "Please report it. With OPPOSABLE_DEBUG=1, the same command prints a traceback."
     return "internal_error", f"Opposable itself failed ({summary}). {hint}", 1
+
+
+def _has_working_directory() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _describe_usage_error(error: typer.TyperException) -> str:

@@ -20,6 +20,9 @@ KEEPALIVE_SECONDS = 10.0
 CLIENT_CLOSED_REQUEST = Response(status_code=499)
 """The response, to a request whose client disconnected."""
 
+MAX_PENDING_BYTES = 4 * 1024 * 1024
+"""Bytes of events that wait for a client that does not read. `events` is read on once the client does."""
+
 KEEPALIVE_COMMENT = b": still working\n\n"
 DONE_EVENT = b"data: [DONE]\n\n"
 """The last event of a stream of a run or a chat completion."""
@@ -75,6 +78,8 @@ class SseResponse(Response):
         self._events = events
         self._to_error_response = to_error_response
         self._pending_events: list[bytes] = []
+        self._pending_bytes = 0
+        self._sent_signal = asyncio.Event()
         self._update_signal = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +107,11 @@ class SseResponse(Response):
         async with aclosing(self._events) as events:
             async for event in events:
                 self._pending_events.append(event)
+                self._pending_bytes += len(event)
                 self._update_signal.set()
+                while self._pending_bytes > MAX_PENDING_BYTES:
+                    self._sent_signal.clear()
+                    await self._sent_signal.wait()
 
     async def _send(
         self, scope: Scope, receive: Receive, send: Send, producer: asyncio.Task[None], disconnect: asyncio.Task[None]
@@ -122,6 +131,8 @@ class SseResponse(Response):
             is_ended = producer.done()
             body = b"".join(self._pending_events)
             self._pending_events.clear()
+            self._pending_bytes = 0
+            self._sent_signal.set()
             if is_ended and (error := producer.exception()):
                 error_response = self._to_error_response(
                     error if isinstance(error, Exception) else RuntimeError(str(error))
