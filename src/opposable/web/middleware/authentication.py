@@ -120,7 +120,8 @@ class ApiKeyCache:
         return check_token_budget(principal, tokens_used) or await check_rate_limit(principal, self._limiter)
 
     async def _list_keys(self) -> bool:
-        self._requires_key |= bool(await self._keys.list())
+        has_keys = bool(await self._keys.list())
+        self._requires_key |= has_keys  # which another lookup may have set meanwhile
         self._requires_key_until = self._clock() + KEY_CACHE_SECONDS
         return self._requires_key
 
