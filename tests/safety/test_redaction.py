@@ -318,3 +318,8 @@ def test_may_hold_secrets_misses_nothing(value):
 @pytest.mark.parametrize("key", SECRET_KEYS)
 def test_may_hold_secrets_detects_every_secret_key(key):
     assert may_hold_secrets(orjson.dumps({key: "x"}))
+
+
+@pytest.mark.parametrize("text", ["input_token", "OUTPUT_TOKEN", "total_token", "robot", "total_bots", "ghx_", "shpd_"])
+def test_usage_and_words_like_prefixes_of_keys_are_no_secrets(text):
+    assert not may_hold_secrets(orjson.dumps({text: 1}))

@@ -76,19 +76,28 @@ _WORD_START = r"(?:(?<![a-zA-Z0-9])|(?<=%[0-9a-fA-F]{2})|(?<=\\[bfnrt])|(?<=\\u[
 """The start of a word, also after an escaped character of a URL or of JSON."""
 _WORD_END = "(?![a-zA-Z0-9])"
 
-_SECRET_HINTS = re.compile(
-    "pass|pwd|secret|(?<!input_)(?<!output_)(?<!total_)token|auth|credential|cookie|jwt|signature|otp|cvv|key|session|pin|"
-    "密|口令|私钥|令牌|凭|授权码|验证码|begin|eyj|sk-|gh[pousr]_|github_pat|xox|a[ks]ia|aiza|://|bearer|basic|"
-    r"glpat-|hf_|npm_|pypi-|[rs]k_|dop_v1_|shp[acsp]|sg\.|ya29|bot\d|"
-    r"\\u".encode(),
-    re.IGNORECASE,
+_SECRET_HINTS = tuple(
+    hint.encode()
+    for hint in (
+        "pass pwd secret auth credential cookie jwt signature otp cvv key session pin 密 口令 私钥 令牌 凭 授权码 验证码 "
+        "begin eyj sk- ghp_ gho_ ghu_ ghs_ ghr_ github_pat xox akia asia aiza :// bearer basic glpat- hf_ npm_ pypi- "
+        "rk_ sk_ dop_v1_ shpa shpc shps shpp sg. ya29 \\u"
+    ).split()
 )
-"""Matches in every JSON text that `redact` changes: words of secret keys, formats of secrets, escaped letters."""
+_SECRET_HINT_PATTERNS = (
+    re.compile(rb"token(?<!input_token)(?<!output_token)(?<!total_token)"),
+    re.compile(rb"bot\d"),
+)
+"""With `_SECRET_HINTS`, found in lower case in every JSON text that `redact` changes: words of secret keys, formats of
+secrets, escaped letters. Each is searched by itself, since one pattern of all is eight times as slow."""
 
 
 def may_hold_secrets(raw: bytes) -> bool:
     """Whether `redact` can change the value of a JSON text; false is certain."""
-    return _SECRET_HINTS.search(raw) is not None
+    lowered = raw.lower()
+    return any(hint in lowered for hint in _SECRET_HINTS) or any(
+        pattern.search(lowered) for pattern in _SECRET_HINT_PATTERNS
+    )
 
 
 def redact(value: Any, secrets: Collection[str] = ()) -> Any:
