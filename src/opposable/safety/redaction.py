@@ -78,11 +78,12 @@ _WORD_END = "(?![a-zA-Z0-9])"
 
 _SECRET_HINTS = tuple(
     hint.encode()
-    for hint in (
-        "pass pwd secret auth credential cookie jwt signature otp cvv key session pin 密 口令 私钥 令牌 凭 授权码 验证码 "
-        "begin eyj sk- ghp_ gho_ ghu_ ghs_ ghr_ github_pat xox akia asia aiza :// bearer basic glpat- hf_ npm_ pypi- "
-        "rk_ sk_ dop_v1_ shpa shpc shps shpp sg. ya29 \\u"
-    ).split()
+    for hints in (
+        "pass pwd secret auth credential cookie jwt signature otp cvv key session pin 密 口令 私钥 令牌 凭 授权码 验证码",
+        "begin eyj sk- ghp_ gho_ ghu_ ghs_ ghr_ github_pat xox akia asia aiza :// bearer basic glpat- hf_ npm_ pypi-",
+        "rk_ sk_ dop_v1_ shpa shpc shps shpp sg. ya29 \\u",
+    )
+    for hint in hints.split()
 )
 _SECRET_HINT_PATTERNS = (
     re.compile(rb"token(?<!input_token)(?<!output_token)(?<!total_token)"),
