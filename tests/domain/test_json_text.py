@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from opposable.domain.errors import BadInput
-from opposable.domain.json_text import check_unique_keys, dump_json, parse_reply_json, preview_json, split_json_lines
+from opposable.domain.json_text import (
+    check_unique_keys,
+    dump_json,
+    parse_reply_json,
+    preview_json,
+    split_json_lines,
+    to_portable_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -78,3 +85,17 @@ def test_circular_values_and_unknown_types_are_errors() -> None:
 def test_replies_that_are_nested_too_deeply_are_not_json() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         parse_reply_json(b"[" * 5000 + b"]" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("text", "portable"),
+    [
+        (r'{"a": "\ud83d\ude00 \\ud83d \ud83d\n"}', r'{"a": "\ud83d\ude00 \\ud83d ?\n"}'),
+        (r'{"\ude00": "\uD83D\uD83D\uDE00"}', r'{"?": "?\uD83D\uDE00"}'),
+        ('[[[1, "]"], 2], {"a": {"b": [3]}}]', '[["[nested too deeply]", 2], {"a": "[nested too deeply]"}]'),
+        ("hello ]} [", "hello ]} ["),
+        ('{"a": "\\"', '{"a": "\\"'),
+    ],
+)
+def test_json_for_strict_parsers_has_no_lone_surrogates_and_no_deep_nesting(text: str, portable: str) -> None:
+    assert to_portable_json(text, 2) == portable

@@ -17,6 +17,10 @@ NON_FINITE_TEXTS = ("NaN", "Infinity", "-Infinity")
 """The texts of the floats that JSON does not have."""
 _LONG_NUMBER = re.compile(r"\d{17}")
 _STRING_OR_BRACE = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}]')
+_STRING_OR_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]')  # also without an end, in linear time
+_SURROGATE_PAIR_OR_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -52,6 +56,31 @@ def parse_reply_json(raw: bytes) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         return _load_json(raw)
+
+
+def to_portable_json(text: str, max_depth: int) -> str:
+    """Return JSON text that strict parsers accept.
+
+    Lone surrogates, which programs write that cut a text inside a character, become question marks. A list or object
+    below `max_depth` levels of nesting becomes "[nested too deeply]".
+    """
+    parts: list[str] = []
+    copied_to = depth = 0
+    for token in _STRING_OR_BRACKET.finditer(text):
+        match token[0][0]:
+            case "{" | "[":
+                depth += 1
+                if depth == max_depth + 1:
+                    parts += [text[copied_to : token.start()], '"[nested too deeply]"']
+            case "}" | "]":
+                if depth == max_depth + 1:
+                    copied_to = token.end()
+                depth -= 1
+            case _ if depth <= max_depth and "\\u" in token[0]:
+                string = _SURROGATE_PAIR_OR_ESCAPE.sub(lambda match: "?" if match[1] else match[0], token[0])
+                parts += [text[copied_to : token.start()], string]
+                copied_to = token.end()
+    return "".join([*parts, text[copied_to:]])
 
 
 def check_unique_keys(raw: bytes, file: Path | str, first_line: int = 1) -> None:

@@ -32,7 +32,7 @@ from tests.waiting import wait_until
 from tests.web.serving import serve_app
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
-from opposable.domain.errors import BadInput, ToolUnavailable
+from opposable.domain.errors import BadInput, InvalidArguments, ToolUnavailable
 from opposable.domain.specs import McpServerSpec, Registration
 from opposable.domain.tools import ToolResult
 from opposable.store import open_store
@@ -306,7 +306,7 @@ class TestDeath:
 
 
 class UnusualServer:
-    """Answers over HTTP, in JSON, each call of its tool with one result, as it is."""
+    """Answers over HTTP, in JSON or with an event, each call of its tool with one result, as it is."""
 
     def __init__(self, result: bytes, **headers: str) -> None:
         self.result = result
@@ -324,7 +324,8 @@ class UnusualServer:
                 response = JSONResponse(answer | {"result": {"tools": [create_tool_json("get")]}})
             case "tools/call":
                 content = self.result.replace(b"ID", str(message["id"]).encode())
-                response = Response(content, media_type="application/json", headers=self.headers)
+                media_type = "text/event-stream" if content.startswith(b"event:") else "application/json"
+                response = Response(content, media_type=media_type, headers=self.headers)
             case _ if "id" in message:
                 response = JSONResponse(answer | {"error": {"code": -32601, "message": "Method not found"}})
             case _:
@@ -353,6 +354,17 @@ class TestUnusualResults:
         async with UnusualServer(json.dumps(result).replace('"ID"', "ID").encode()).open() as server:
             text = 'Sent.\n{"type":"table","rows":[[1,"你"]]}'
             assert await call_for_text(server, "get") == (None, text)
+
+    @pytest.mark.parametrize(("start", "end"), [("", ""), ("event: message\r\ndata: ", "\r\n\r\n")])
+    async def test_a_result_that_ends_inside_a_character_or_is_nested_deeply_is_read(self, start, end):
+        value = rf'{{"text": "\ud83d\ude00 C:\\ud83d \ud83d", "a": {"[" * 3000}{"]" * 3000}}}'
+        message = f'{{"jsonrpc": "2.0", "id": ID, "result": {{"content": [], "structuredContent": {value}}}}}'
+        async with UnusualServer(f"{start}{message}{end}".encode()).open() as server:
+            failure, text = await call_for_text(server, "get")
+        assert (failure, text.replace("[[", "").replace("]]", "")) == (
+            None,
+            r'{"text":"😀 C:\\ud83d ?","a":["[nested too deeply]"]}',
+        )
 
     @pytest.mark.parametrize(
         ("result", "problem"),
@@ -700,6 +712,19 @@ class TestTrust:
             arguments = {"any": [1], "code": "12", "name": "a", "text": "b", "one": 1, "amount": 2**70}
             assert json.loads((await library.call("odd_echo", arguments)).content) == arguments
             assert (await library.call("odd_echo", {"name": 5})).failure == "invalid_arguments"
+
+    async def test_a_deeply_nested_or_damaged_definition_does_not_take_the_list_with_it(self, tools):
+        deep = {"type": "string"}
+        for _ in range(120):
+            deep = {"type": "object", "properties": {"a": deep}}
+        damaged = {**create_tool_json("pid"), "description": "Cut \ud83d"}
+        write_tools(tools, "echo", create_tool_json("deep", schema=deep), damaged)
+        async with McpServer(create_raw_spec(tools)) as server:
+            assert [one.definition.name for one in server.tools] == ["raw_echo", "raw_deep", "raw_pid"]
+            assert server.tools[2].definition.description == "Cut ?"
+            assert server.tools[1].check({"a": {"a": {}}}) == {"a": {"a": {}}}
+            with pytest.raises(InvalidArguments):
+                server.tools[1].check({"a": {"a": 5}})
 
     async def test_a_tool_that_breaks_the_protocol_does_not_take_the_list_with_it(self, tools):
         write_tools(

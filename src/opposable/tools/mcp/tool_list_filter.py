@@ -38,7 +38,7 @@ class ToolListFilter:
                 return True  # the problem is outside of the tool
             first = {**problems[0], "loc": problems[0]["loc"][2:]}
             [(path, description)] = list_problems([first])
-            self.dropped[name or f"tool {number + 1}"] = f"it is malformed: {path}: {description}"
+            self.dropped[name or f"tool {number + 1}"] = ": ".join(filter(None, ("it is malformed", path, description)))
             return False
         if self.protocol_version in MODERN_PROTOCOL_VERSIONS and (
             problem := find_invalid_x_mcp_header(tool["inputSchema"])

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TextIO
 
+from pydantic import ValidationError
+
 from opposable.domain.errors import BadInput
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, to_portable_json
 from opposable.domain.specs import McpServerSpec
 from opposable.tools.mcp.secret_references import resolve_references
 from opposable.tools.mcp.tool_list_filter import ToolListFilter
@@ -27,6 +29,8 @@ INHERITED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Environment variables that a program inherits, besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """The largest message over HTTP, decompressed. The library truncates what the model gets."""
+MAX_MESSAGE_DEPTH = 190
+"""Levels of nesting of a message that are read; the SDK refuses messages with more than 200."""
 _SDK_LOGGERS = ("client", "mcp.client.stdio", "mcp.client.streamable_http")
 """The loggers of the SDK's session and transports."""
 MIN_READ_TIMEOUT_SECONDS = 300.0
@@ -103,8 +107,10 @@ async def _connect_http(spec: McpServerSpec, diagnostics: ConnectionDiagnostics)
 
     async def watch_response(response: httpx2.Response) -> None:
         diagnostics.http_status = response.status_code
-        if response.headers.get("content-type", "").lower().startswith("application/json"):
-            response.aiter_bytes = partial(_limit_size, response.aiter_bytes)  # type: ignore[method-assign]
+        media_type = response.headers.get("content-type", "").lower()
+        if media_type.startswith(("application/json", "text/event-stream")):
+            read_messages = partial(_read_messages, response.aiter_bytes, media_type.startswith("text"))
+            response.aiter_bytes = read_messages  # type: ignore[method-assign]
 
     timeout = httpx2.Timeout(spec.connect_timeout, read=max(MIN_READ_TIMEOUT_SECONDS, spec.timeout or 0.0))
     hooks = {"response": [watch_response]}
@@ -115,18 +121,35 @@ async def _connect_http(spec: McpServerSpec, diagnostics: ConnectionDiagnostics)
         yield streams
 
 
-async def _limit_size(
-    iterate: Callable[[int | None], AsyncIterator[bytes]], chunk_size: int | None = None
+async def _read_messages(
+    iterate: Callable[[int | None], AsyncIterator[bytes]], is_stream: bool, chunk_size: int | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the chunks of a message; the SDK reads all of it before it parses it."""
+    """Yield a response, each message repaired: the lines of a stream of events, otherwise the whole content."""
     import httpx2  # lazy: the extra "mcp"
 
+    parts: list[bytes] = []
     size = 0
     async for chunk in iterate(chunk_size):
-        size += len(chunk)
-        if size > MAX_MESSAGE_BYTES:
-            raise httpx2.StreamError(f"it has more than {MAX_MESSAGE_BYTES:,} bytes")
-        yield chunk
+        for part in chunk.splitlines(keepends=True) if is_stream else [chunk]:
+            parts.append(part)
+            size += len(part)
+            if size > MAX_MESSAGE_BYTES:
+                raise httpx2.StreamError(f"it has more than {MAX_MESSAGE_BYTES:,} bytes")
+            if is_stream and part.endswith((b"\n", b"\r")):
+                yield _repair_message(b"".join(parts))
+                parts, size = [], 0
+    yield _repair_message(b"".join(parts))
+
+
+def _repair_message(content: bytes) -> bytes:
+    """Return a message that the SDK can parse: it refuses lone surrogates and deep nesting."""
+    from pydantic_core import from_json  # lazy: the extra "mcp" needs it here
+
+    try:
+        from_json(content.removeprefix(b"data:"), cache_strings=False)
+    except ValueError:
+        return to_portable_json(content.decode("utf-8", "replace"), MAX_MESSAGE_DEPTH).encode()
+    return content
 
 
 @contextlib.asynccontextmanager
@@ -240,6 +263,21 @@ def _to_known_block(block: Any) -> Any:
     return block
 
 
+def _parse_repaired(error: ValidationError) -> Any:
+    """Return the message of a program's line that the SDK refused, repaired, or the error."""
+    from mcp.shared.message import SessionMessage  # lazy: the extra "mcp"
+    from mcp_types import jsonrpc_message_adapter
+
+    problem = error.errors(include_url=False)[0]
+    if problem["type"] != "json_invalid":
+        return error
+    try:
+        line = to_portable_json(problem["input"], MAX_MESSAGE_DEPTH)
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValidationError:
+        return error
+
+
 class _FilteredStream:
     """A read stream with what the SDK uses of it. Filters each message, and sets `disconnected` when nothing is read."""
 
@@ -258,6 +296,8 @@ class _FilteredStream:
 
     async def __anext__(self) -> Any:
         message = await self._inner.__anext__()
+        if isinstance(message, ValidationError):  # about a line of a program
+            message = _parse_repaired(message)
         result = getattr(getattr(message, "message", None), "result", None)
         if isinstance(result, dict):
             self._tool_list_filter.drop_malformed(result)
