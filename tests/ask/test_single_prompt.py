@@ -1,6 +1,7 @@
 """SQL is extracted from the reply to a single prompt."""
 
 import pytest
+from tests.parsers.linear_time import assert_linear
 
 from opposable.ask.single_prompt import extract_sql
 
@@ -98,3 +99,12 @@ def test_sql_without_a_block_is_a_statement_of_its_own_lines(text, sql):
 )
 def test_a_block_marked_as_sql_is_sql_if_there_is_no_query(text, sql, reads_prose):
     assert extract_sql(text, "sqlite", reads_prose=reads_prose) == sql
+
+
+@pytest.mark.parametrize("pattern", ["~", "WITH ", " ", "SELECT (\n"], ids=["tildes", "with", "spaces", "selects"])
+def test_a_reply_that_repeats_itself_takes_linear_time(pattern):
+    def extract(size):
+        extract_sql("```" + pattern * (size // len(pattern)), "sqlite", reads_prose=False)
+        extract_sql("```" + pattern * (size // len(pattern)), "sqlite")
+
+    assert_linear(extract, 8_000)

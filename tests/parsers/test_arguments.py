@@ -1,6 +1,7 @@
 """Arguments are parsed with the types of the schema, and never guessed."""
 
 import pytest
+from tests.parsers.linear_time import assert_linear
 
 from opposable.domain.errors import FieldProblem
 from opposable.parsers import ParsedArguments, parse_arguments, repair_arguments
@@ -271,3 +272,8 @@ def test_unfinished_text_is_not_completed_where_an_argument_may_be_lost():
 
 def test_a_number_that_is_too_large_is_reported():
     assert parse_arguments('{"x": 1e400}', schema_of_x({})).problem == "1e400 is too large a number"
+
+
+@pytest.mark.parametrize("space", [" ", "\n"])
+def test_an_open_fence_before_endless_space_takes_linear_time(space):
+    assert_linear(lambda size: parse_arguments("```json" + space * size, ADD), 3_000)

@@ -20,16 +20,16 @@ Reply with the SQL alone, in a ```sql block."""
 
 THOUGHT_PATTERN = re.compile(r"\A(?:\s*<think>.*?|.*?\n)</think>", re.DOTALL)
 """Reasoning in the text of a reply, of which the prompt may have opened the tag: its SQL is a draft."""
-_MAX_CLOSING_FENCES = 20
-"""Most fences that are tried as the end of a block."""
-_OPENING_FENCE_PATTERN = re.compile(r"(?i)(```|~~~)[^\S\n]*([\w+-]*)(?:\s+(?=\(*(?:SELECT|WITH)\b)|[^\n`]*\n)")
+_MAX_CANDIDATES = 20
+"""Most fences that are tried as the end of a block, and lines that are tried as the start of a query."""
+_OPENING_FENCE = re.compile(r"(?i)(```|~~~)[^\S\n]{0,9}([\w+-]*)(?:\s++(?=\(*(?:SELECT|WITH)\b)|[^\n`]{0,300}\n)")
 _CLOSING_FENCE_PATTERNS = {"```": re.compile(r"(?<!`)```(?!`)"), "~~~": re.compile("~~~")}
 """Three backticks; a longer run is part of a name of MySQL, whose backticks are doubled."""
 _FENCED_STATEMENT_PATTERN = re.compile(
     r"(?>\s|--[^\n]*|/\*.*?\*/)*+\(?\s*(?:VALUES|FROM|TABLE|WITH|PIVOT|UNPIVOT)\b|.*\bSELECT\b",
     re.DOTALL | re.IGNORECASE,
 )
-_STATEMENT_PATTERN = re.compile(r"\b(?:SELECT\b|WITH\b(?=.*\bSELECT\b)).*", re.DOTALL | re.IGNORECASE)
+_STATEMENT_PATTERN = re.compile(r"(?=.*\bSELECT\b).*?\b((?:SELECT|WITH)\b.*)", re.DOTALL | re.IGNORECASE)
 _STATEMENT_END_PATTERN = re.compile(r"\n\s*\n|;[^\S\n]*\n(?!\s*\(*(?:SELECT|WITH)\b)", re.IGNORECASE)
 _LINE_STATEMENT_PATTERN = re.compile(r"^[ \t]*\(*(?:SELECT|WITH)\b", re.MULTILINE | re.IGNORECASE)
 
@@ -46,8 +46,8 @@ def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str
     text = extract_text(_unwrap_json(THOUGHT_PATTERN.sub("", text))).replace(WORD_JOINER, "")  # which the prompt adds
     blocks = [*_iter_sql_blocks(text, dialect)]
     queries = [block for _, block in blocks if _FENCED_STATEMENT_PATTERN.match(block)]
-    if not queries and reads_prose and (statement := _STATEMENT_PATTERN.search(text)):
-        return _extract_first_statement(statement[0], dialect)
+    if not queries and reads_prose and (statement := _STATEMENT_PATTERN.match(text)):
+        return _extract_first_statement(statement[1], dialect)
     queries = queries or _find_query(text, dialect) or [block for language, block in blocks if language]
     return ";\n".join(dict.fromkeys(query.strip().rstrip(";").rstrip() for query in queries))
 
@@ -63,7 +63,7 @@ def _unwrap_json(text: str) -> str:
 
 def _find_query(text: str, dialect: Dialect) -> list[str]:
     """Return the first query from the start of a line to the end of its paragraph, its line or the text, if any."""
-    starts = [match.start() for match in _LINE_STATEMENT_PATTERN.finditer(text)]
+    starts = [match.start() for match in islice(_LINE_STATEMENT_PATTERN.finditer(text), _MAX_CANDIDATES)]
     texts = (part for start in starts for part in (text[start:], _STATEMENT_END_PATTERN.split(text[start:])[0]))
     return [*islice((part for part in texts if isinstance(parse_query(part, dialect), exp.Query)), 1)]
 
@@ -71,11 +71,11 @@ def _find_query(text: str, dialect: Dialect) -> list[str]:
 def _iter_sql_blocks(text: str, dialect: Dialect) -> Iterator[tuple[str, str]]:
     """Yield the language ("" for none) and the text of the blocks of SQL; a fence in quotes is part of the SQL."""
     position = 0
-    while opening := _OPENING_FENCE_PATTERN.search(text, position):
+    while opening := _OPENING_FENCE.search(text, position):
         rest = text[opening.end() :]
         pattern = _CLOSING_FENCE_PATTERNS[opening[1]]
         pattern = pattern if pattern.search(rest) else re.compile(opening[1])
-        ends = [fence.start() for fence in islice(pattern.finditer(rest), _MAX_CLOSING_FENCES)]
+        ends = [fence.start() for fence in islice(pattern.finditer(rest), _MAX_CANDIDATES)]
         outside_quotes = (end for end in ends if all(part.is_closed for part in split_segments(rest[:end], dialect)))
         end = next(outside_quotes, ends[0] if ends else len(rest))
         language = opening[2].lower()

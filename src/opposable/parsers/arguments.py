@@ -17,7 +17,7 @@ from opposable.parsers.lenient_json import (
 )
 from opposable.parsers.schema_coercion import SchemaNode, coerce_value
 
-_FENCE = re.compile(r"\s*```[\w+-]*\s*\n?(?P<body>.*?)\n?\s*```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"\s*```[\w+-]*+\s*+(?P<body>.*)```\s*\Z", re.DOTALL)
 _KEYWORD = re.compile(r"\s*([^\W\d]\w*)\s*[=:]\s*")
 WRAPPER_KEYS = (
     "arguments",
@@ -185,7 +185,7 @@ def _decode_text(text: str, schema: SchemaNode, repairs: Repairs) -> Any:
         return _empty_arguments(schema) if value is None else value
     if fence := _FENCE.match(text):
         repairs.add("code fence dropped")
-        text = fence["body"]
+        text = fence["body"].rstrip()
     start = skip_space(text, 0)
     if start < len(text) and text[start] not in "{[\"'“‘":
         return parse_keywords(text, schema, repairs)

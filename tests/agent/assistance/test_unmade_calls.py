@@ -1,11 +1,14 @@
 """Replies that are empty or only name a tool."""
 
 from contextlib import aclosing
+from types import SimpleNamespace
 
 import pytest
+from tests.parsers.linear_time import assert_linear
 
 from opposable.agent.agent import run_agent
-from opposable.domain.messages import system_message, user_message
+from opposable.agent.assistance.unmade_calls import UnmadeCalls
+from opposable.domain.messages import assistant_message, system_message, user_message
 from opposable.models.base import ModelOptions
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.tools.library import ToolLibrary
@@ -82,3 +85,8 @@ async def test_another_answer_is_taken(reply):
 async def test_without_assistance_nothing_is_added():
     model = ScriptedModel("I will use get_stock.")
     assert (await run_scripted(model, assistance=False)).turns == 1
+
+
+def test_an_answer_of_one_endless_word_takes_linear_time():
+    rule = UnmadeCalls(SimpleNamespace(library=SimpleNamespace(names=["get_stock"])))
+    assert_linear(lambda size: rule.before_answer(assistant_message("a" * size), []), 2_000)

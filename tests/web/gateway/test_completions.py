@@ -1,8 +1,11 @@
 """Replies made fit for a client: calls held until they are right, one more try where they are not."""
 
+import asyncio
+
 import aiohttp
 import orjson
 import pytest
+from tests.parsers.linear_time import assert_linear
 from tests.web.gateway.test_parameters import BODIES
 from tests.web.serving import serve_models
 
@@ -373,6 +376,14 @@ async def test_a_matching_answer_is_requested_once(schema, answer):
     json_schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     [reply] = await collect_parts(model, tools=None, response_format=json_schema)
     assert (summarize_reply(reply), len(model.requests)) == ((answer, [], "stop"), 1)
+
+
+def test_an_answer_with_an_open_fence_and_endless_space_takes_linear_time():
+    def request(size):
+        answer = "```json\n{" + "\n" * size + "}"
+        asyncio.run(collect_parts(UnenforcedModel(answer, answer), tools=None, response_format=FORMAT))
+
+    assert_linear(request, 4_000)
 
 
 @pytest.mark.parametrize("stream", [False, True])

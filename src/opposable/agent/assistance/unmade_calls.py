@@ -9,7 +9,7 @@ from opposable.agent.policy import Directive, Step
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, add_instructions
 
-_IDENTIFIER = re.compile(r"[\w.:/-]*(?:[_.:/\d-]|[a-z][A-Z])[\w.:/-]*", re.ASCII)  # no ordinary word
+_IDENTIFIER = re.compile(r"(?<![\w.:/-])[\w.:/-]*(?:[_.:/\d-]|[a-z][A-Z])[\w.:/-]*", re.ASCII)  # no ordinary word
 
 
 class UnmadeCalls(AssistanceRule):

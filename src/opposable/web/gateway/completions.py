@@ -30,7 +30,7 @@ from opposable.web.gateway.tool_schemas import normalize_tools
 from opposable.web.openai_errors import GatewayError
 from opposable.web.telemetry.metered_model import MeteredModel
 
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"\s*```(?:json)?[^\S\n]*\n(.*)```\s*\Z", re.DOTALL)
 
 
 async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
