@@ -601,6 +601,12 @@ def test_only_the_tags_and_operations_wanted():
 # Reading.
 
 
+def test_json_with_half_characters_or_deep_nesting_is_read():
+    text = f'{{"openapi": "3.1.0", "info": "\\ud83d", "deep": {"[" * 5000}{"]" * 5000}}}'
+    document = parse_document(text.encode(), "x")
+    assert (document["openapi"], document["info"], len(document["deep"])) == ("3.1.0", "?", 1)
+
+
 def test_yaml_keeps_words_as_they_are_written():
     text = b"a: 2026-11-20\nb: yes\nc: true\nd: 1.5\ne: 012\nf: 7\ng: 1e3\nh: ~\ni: 12:30\nj: {k: off}\n200: x\n"
     assert parse_document(text, "x") == {

@@ -10,7 +10,7 @@ from typing import Any
 
 from opposable.domain.errors import BadInput, ToolError
 from opposable.domain.json_pointer import resolve_pointer
-from opposable.domain.json_text import parse_json
+from opposable.domain.json_text import parse_json, to_portable_json
 from opposable.domain.validation_problems import describe_yaml_error
 from opposable.domain.yaml_checks import check_yaml_events
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
@@ -18,6 +18,8 @@ from opposable.safety.network.response_body import decode_body, read_body
 
 SCHEMAS_REFERENCE = "#/components/schemas/"
 MAX_DOCUMENT_BYTES = 20_000_000
+MAX_DOCUMENT_DEPTH = 500
+"""Levels of nesting that are read; below them is text."""
 _MAX_REFERENCE_DEPTH = 50
 _MAX_MERGED_PAIRS = 100_000
 """Keys and values that the merge keys (`<<`) of a YAML document may add."""
@@ -149,10 +151,9 @@ def parse_document(raw: bytes, source_name: str) -> Any:
     if text is None:
         raise BadInput(f"{source_name} is not a text file. An OpenAPI document is JSON or YAML.")
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
-        try:
-            return parse_json(text)
-        except ValueError:
-            pass  # YAML may begin with a brace too
+        for json_text in (text, to_portable_json(text, MAX_DOCUMENT_DEPTH)):
+            with suppress(ValueError):  # YAML may begin with a brace too
+                return parse_json(json_text)
     return parse_yaml(text, source_name)
 
 
