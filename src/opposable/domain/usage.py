@@ -1,6 +1,5 @@
 """Token usage and its price."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +49,7 @@ NO_USAGE = Usage()
 
 def parse_token_count(counts: Any, name: str) -> int:
     """Return a number of tokens from the counts that a server reports; 0 for anything that is none."""
-    value = counts.get(name) if isinstance(counts, Mapping) else None
+    value = counts.get(name) if isinstance(counts, dict) else None
     return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
 
 
