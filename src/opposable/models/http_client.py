@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -93,8 +93,9 @@ class Endpoint:
 
     async def post(self, body: bytes) -> Any:
         """Return the JSON response of the server. Raises: `ModelError`."""
-        async with self._open_response(self._send_with_retries(body)) as response:
-            raw = await self.read_body(response)
+        with self._translate_errors():
+            async with await self._send_with_retries(body) as response:  # leaving it closes one with unread data
+                raw = await self.read_body(response)
         try:
             return parse_json(raw)
         except ValueError as error:
@@ -107,27 +108,31 @@ class Endpoint:
 
         Raises: `ModelError`.
         """
-        async with self._open_response(self._send_with_retries(body)) as response:
-            if response.content_type == "application/json":
-                yield [await self.read_body(response)]
-                return
-            if response.content_type == "text/html":
-                raise self.build_not_json_error(await response.content.read(300))
-            incomplete_line = first_half = b""
-            async for chunk in response.content.iter_any():
-                block = self.check_size(response, incomplete_line + chunk if incomplete_line else chunk)
-                *lines, incomplete_line = block.split(b"\n")
-                payloads = _list_payloads(lines)
-                if first_half or b"\\u" in block:
-                    first_half = _join_halves(payloads, first_half)
-                if payloads:
+        with self._translate_errors():
+            async with await self._send_with_retries(body) as response:
+                if response.content_type == "application/json":
+                    yield [await self.read_body(response)]
+                    return
+                if response.content_type == "text/html":
+                    raise self.build_not_json_error(await response.content.read(300))
+                incomplete_line = first_half = b""
+                async for chunk in response.content.iter_any():
+                    block = self.check_size(response, incomplete_line + chunk if incomplete_line else chunk)
+                    *lines, incomplete_line = block.split(b"\n")
+                    payloads = _list_payloads(lines)
+                    if first_half or b"\\u" in block:
+                        first_half = _join_halves(payloads, first_half)
+                    if payloads:
+                        yield payloads
+                if payloads := _list_payloads([incomplete_line]):
                     yield payloads
-            if payloads := _list_payloads([incomplete_line]):
-                yield payloads
 
     async def read_body(self, response: "aiohttp.ClientResponse") -> bytes:
         """Return the body of a response. Raises: `ModelError` if it is too long."""
-        return b"".join([self.check_size(response, chunk) async for chunk in response.content.iter_any()])
+        chunks = []
+        while chunk := await response.content.readany():
+            chunks.append(self.check_size(response, chunk))
+        return b"".join(chunks)
 
     def check_size(self, response: "aiohttp.ClientResponse", part: bytes) -> bytes:
         """Return a part of a response. Raises: `ModelError` if the response or the part, a line, is too long."""
@@ -136,16 +141,19 @@ class Endpoint:
             raise ModelError(f"The response of {self.url} is too long: {response.content.total_bytes:,} bytes so far.")
         return part
 
-    def relay(
+    @asynccontextmanager
+    async def relay(
         self, method: HttpMethod, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
-    ) -> "AbstractAsyncContextManager[aiohttp.ClientResponse]":
+    ) -> "AsyncGenerator[aiohttp.ClientResponse, None]":
         """Send a request to another URL of the server, and open its response.
 
         It is sent again only if it cannot have reached the model. Rate limits are not waited for: the client decides
         when to try again. The headers of the response for the client are added to `response_headers`.
         Raises: `ModelError`.
         """
-        return self._open_response(self._send_with_retries(body, url, headers, response_headers, method))
+        with self._translate_errors():
+            async with await self._send_with_retries(body, url, headers, response_headers, method) as response:
+                yield response
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -168,23 +176,19 @@ class Endpoint:
             self._loop, self._proxy = loop, _get_proxy(self.url)
         return self._session
 
-    @asynccontextmanager
-    async def _open_response(
-        self, pending_response: "Awaitable[aiohttp.ClientResponse]"
-    ) -> "AsyncGenerator[aiohttp.ClientResponse, None]":
-        """Await the response to a request, release it in the end, and translate transport errors."""
+    @contextmanager
+    def _translate_errors(self) -> Generator[None, None, None]:
+        """Raise failures of the connection as a `ModelError`."""
         import aiohttp  # lazy: as above
 
         try:
-            async with await pending_response as response:  # leaving it closes a connection with unread data
-                yield response
+            yield
         except aiohttp.InvalidURL as error:
             raise ModelError(f"{self.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1") from error
         except aiohttp.ClientConnectorError as error:
             cause = error.os_error.strerror or error.os_error
-            raise ModelUnavailable(
-                f"Cannot reach the model server at {self.url} ({cause}). Is it running, and is the address right?"
-            ) from error
+            message = f"Cannot reach the model server at {self.url} ({cause}). Is it running, and is the address right?"
+            raise ModelUnavailable(message) from error
         except TimeoutError as error:
             raise ModelUnavailable(f"The model server at {self.url} did not answer in time.") from error
         except aiohttp.ClientError as error:
@@ -262,10 +266,9 @@ class Endpoint:
 
     def _get_server_message(self, raw: bytes) -> tuple[str, bool]:
         """Return the redacted message of the server, and whether it was a JSON error."""
-        try:
+        body = None
+        with suppress(orjson.JSONDecodeError):
             body = orjson.loads(raw)
-        except orjson.JSONDecodeError:
-            body = None
         error = body.get("error", body) if isinstance(body, dict) else None
         message = error.get("message") or error.get("detail") if isinstance(error, dict) else error
         has_message = isinstance(message, str) and bool(message)

@@ -57,8 +57,8 @@ class HttpTool:
         """
         self.spec = spec
         self.tool_id = spec.tool_id
-        # One second more than the endpoint, whose own time-out has the better message.
-        self.timeout = spec.timeout or spec.endpoint.timeout + 1.0
+        # More than the endpoint, whose own time-out has the better message, also where the event loop is late.
+        self.timeout = spec.timeout or spec.endpoint.timeout + 5.0
         self.streams = spec.mode == "streamable"
         transform = spec.response_transform
         endpoint, parameters, self._new_names = rename_parameters(spec.endpoint, spec.parameters)
