@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import wait_until
 
 from opposable.domain.errors import ToolUnavailable
-from opposable.safety.sandbox import bubblewrap
+from opposable.safety.sandbox import bubblewrap, process
 from opposable.safety.sandbox.limits import SandboxLimits
 from opposable.safety.sandbox.sandbox import Sandbox
 
@@ -139,6 +139,27 @@ async def test_cancellation_stops_the_program():
     with pytest.raises(asyncio.CancelledError):
         await task
     await wait_until(lambda: not _is_running(code), seconds=10)  # the kernel kills those below the first process
+
+
+async def test_cancellation_of_a_start_stops_what_the_program_has_started(monkeypatch):
+    create, created, returned = asyncio.create_subprocess_exec, asyncio.Event(), asyncio.Event()
+
+    async def create_slowly(*args, **options):
+        child = await create(*args, **options)
+        created.set()
+        await returned.wait()
+        return child
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create_slowly)
+    command = ["/bin/sh", "-c", "sleep 60.063 & sleep 60.063"]
+    task = asyncio.create_task(process.run_process(command, b"", seconds=60, output_bytes=1, environment={}))
+    await created.wait()
+    await wait_until(lambda: _is_running("sleep\x0060.063"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    returned.set()
+    await wait_until(lambda: not _is_running("60.063"))
 
 
 def test_the_end_of_the_loop_stops_a_program_that_is_being_started():

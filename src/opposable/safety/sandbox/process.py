@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from opposable.safety.sandbox.limits import Breach, ProcessResult
 
@@ -34,18 +35,14 @@ async def run_process(
         OSError: The program cannot be started.
     """
     started = time.perf_counter()
-    pipe = asyncio.subprocess.PIPE
-    async with asyncio.timeout(_START_SECONDS):  # Python 3.11 hangs if the end of `asyncio.run` cancels the start
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=dict(environment),
-            cwd=folder,
-            start_new_session=True,
-            pass_fds=tuple(inherited_fds),
-        )
+    start = asyncio.create_task(
+        _start_process(command, env=dict(environment), cwd=folder, pass_fds=tuple(inherited_fds))
+    )
+    try:
+        process = await asyncio.shield(start)
+    except asyncio.CancelledError:  # asyncio would kill the program, but not what it has started
+        start.add_done_callback(_kill_started_group)
+        raise
     out, err = _BoundedOutput(output_bytes), _BoundedOutput(output_bytes)
     is_full = asyncio.Event()
     tasks = _start_transfers(process, stdin, out, err, is_full)
@@ -60,6 +57,19 @@ async def run_process(
         breach = "cpu" if -code == signal.SIGXCPU else "killed"
     exit_code = None if breach else code
     return ProcessResult(exit_code, out.decode(), err.decode(), breach, round(time.perf_counter() - started, 4))
+
+
+async def _start_process(command: Sequence[str], **options: Any) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    async with asyncio.timeout(_START_SECONDS):  # Python 3.11 hangs if the end of `asyncio.run` cancels the start
+        return await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, **options
+        )
+
+
+def _kill_started_group(start: asyncio.Task[asyncio.subprocess.Process]) -> None:
+    if not start.cancelled() and start.exception() is None:
+        _kill_group(start.result().pid)
 
 
 class _BoundedOutput:
