@@ -90,7 +90,8 @@ async def run(
                     for started in state.start_calls():
                         yield started
                     async with aclosing(execute_calls(state.calls, library, context, state.turn_count)) as events:
-                        while (event := await deadline.wait_for_tools(anext, events, None)) is not None:
+                        while len(state.results) < len(state.calls):
+                            event = await deadline.wait_for_tools(anext, events)
                             if type(event) is ToolFinished:
                                 state.results[event.call.id] = event.result
                             yield event

@@ -153,10 +153,8 @@ class RunState:
     def cancel_unfinished_calls(self) -> list[ToolFinished]:
         """Return the ends of the calls without a result; every call in the history needs one."""
         ends, language = [], self.context.language
-        for resolved in self.calls:
+        for resolved in [one for one in self.calls if one.call.id not in self.results]:
             call = resolved.call
-            if call.id in self.results:
-                continue
             has_started = not self.is_last_turn and resolved.failure is None
             traits = self.tools.library.get_traits(call.name)
             self.results[call.id] = create_interrupted_result(call, traits, language, has_started=has_started)
