@@ -14,6 +14,7 @@ from opposable.builtin_tools.logs.line_parser import LogLineParser
 from opposable.builtin_tools.logs.summary import LogSummary
 from opposable.domain.errors import ToolFailed, ToolRefused
 from opposable.safety.filesystem.allowed_roots import AllowedRoots, OpenFile, RootedPath
+from opposable.safety.filesystem.text_decoding import detect_encoding
 
 _MAX_LINE_BYTES = 65536  # bytes of a line that are read; the rest is skipped
 _MAX_ERRORS = 50
@@ -124,9 +125,7 @@ def _iterate_raw_lines(stream: BinaryIO, deadline: float) -> Iterator[bytes]:
 def _decode_line(raw: bytes) -> str:
     """Decode one line. Programs with different encodings may append to one log."""
     raw = raw.rstrip(b"\r\n").removeprefix(codecs.BOM_UTF8)
-    for encoding in ("utf-8", "gb18030"):
-        try:
-            return raw.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return raw.decode("utf-8", "replace")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode(detect_encoding(raw) or "utf-8", "replace")
