@@ -124,6 +124,11 @@ async def test_only_the_tables_can_be_read(tmp_path: Path, sql: str) -> None:
         ("empty.csv", b"", "`{}/empty.csv` is empty. Pass a file with rows."),
         ("bad.json", b"{bad", "bad.json cannot be read so: Invalid Input Error: Malformed JSON in file bad.json"),
         ("bad.parquet", b"PAR1", "bad.parquet cannot be read so: Invalid Input Error: File bad.parquet too small"),
+        (
+            "wide.csv",
+            "Köln,1\n".encode("utf-16-le"),
+            "wide.csv is not a text file, or it is UTF-16 without a byte-order",
+        ),
         ("bad.xlsx", b"PK", "bad.xlsx is not a spreadsheet that can be read"),
         ("notes.txt", b"text", "`{}/notes.txt` is not a DuckDB or SQLite database"),
     ],

@@ -50,6 +50,51 @@ def test_rows_with_fewer_or_more_cells_are_read(files, folder, text, columns, ro
     assert (read["columns"], read["rows"]) == (columns, rows)
 
 
+@pytest.mark.parametrize(
+    ("dates", "expected"),
+    [
+        (["02/01/2025", "03/01/2025"], ["02/01/2025", "03/01/2025"]),  # the first of a month, or days of January
+        (["01/02/25", "02/03/25"], ["01/02/25", "02/03/25"]),
+        (["01.02.25", "31.12.24"], ["01.02.25", "31.12.24"]),
+        (["1/2/2025 10:00:05", "1/3/2025 11:00:07"], ["1/2/2025 10:00:05", "1/3/2025 11:00:07"]),
+        (["01/02/2025", "13/02/2025"], ["2025-02-01", "2025-02-13"]),
+        (["01/02/2025", "02/13/2025"], ["2025-01-02", "2025-02-13"]),
+        (["01.02.2025", "02.03.2025"], ["2025-02-01", "2025-03-02"]),
+        (["2025/1/2", "2025/11/12"], ["2025-01-02", "2025-11-12"]),
+    ],
+)
+def test_dates_with_more_than_one_reading_are_text(files, folder, dates, expected):
+    (folder / "dates.csv").write_text(f"day's,iso,n\n{dates[0]},2025-01-02,1\n{dates[1]},2025-01-03,2\n")
+    rows = files.read("dates.csv")["rows"]
+    assert [row[0] for row in rows] == expected
+    assert [row[1][:10] for row in rows] == ["2025-01-02", "2025-01-03"]
+
+
+@pytest.mark.parametrize(("last", "first_day"), [("02/02/2025", "01/02/2025"), ("13/02/2025", "2025-02-01")])
+def test_a_file_of_dates_without_a_header_has_all_its_rows(files, folder, last, first_day):
+    (folder / "dates.csv").write_text(f"01/02/2025,Bonn\n{last},Ulm\n")
+    assert [row[1] for row in files.read("dates.csv")["rows"]] == ["Bonn", "Ulm"]
+    assert files.read("dates.csv")["rows"][0][0] == first_day
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+def test_a_separator_line_for_excel_is_no_row(files, folder, encoding):
+    (folder / "export.csv").write_bytes("sep=;\r\nGröße;b\r\n1;2\r\n3;4;5\r\n".encode(encoding))
+    read = files.read("export.csv")
+    assert (read["columns"], read["rows"]) == (["Größe", "b", "column2"], [[1, 2, None], [3, 4, 5]])
+
+
+def test_a_cell_may_have_megabytes(files, folder):
+    (folder / "long.csv").write_text('a,b\n1,"' + "x,\n" * 700_000 + '"\n2,z\n')
+    assert [(row[0], row[1][:3]) for row in files.read("long.csv")["rows"]] == [(1, "x,\n"), (2, "z")]
+
+
+def test_a_row_that_is_too_long_is_reported(files, folder):
+    (folder / "long.csv").write_text('a,b\n1,"' + "x" * 17_000_000 + '"\n2,z\n')
+    with pytest.raises(ToolFailed, match="CSV Error on Line: 1: Maximum line size of 16000000 bytes exceeded"):
+        files.read("long.csv")
+
+
 @pytest.mark.parametrize("cell", ['"Smith, John"', '"Smith\nJohn"'])
 def test_the_first_quoted_cell_may_be_far_down(files, folder, cell):
     (folder / "long.csv").write_text("id,name\n" + "1,2\n" * 30_000 + f"3,{cell}\n")  # DuckDB samples 20,480
@@ -104,6 +149,21 @@ def test_lines_of_a_text_are_read_in_pages(files):
         "more": "There are more lines; read on with offset=2.",
         "text": "第二行",
     }
+
+
+def test_numbers_of_a_table_have_all_their_digits(files, folder):
+    (folder / "money.csv").write_text("n\n1234567.89\n0.1\n")
+    assert files.head("money.csv")["table"].split() == ["n", "----------", "1234567.89", "0.1"]
+
+
+def test_a_title_above_a_sheet_is_skipped(files, folder):
+    workbook = openpyxl.Workbook()
+    for row in (["Report 2025"], [], ["region", "city", "n"], ["North", "Kiel", 1], ["", "Bremen", 2]):
+        workbook.worksheets[0].append(row)
+    workbook.worksheets[0].merge_cells("A1:C1")
+    workbook.save(folder / "report.xlsx")
+    read = files.read("report.xlsx")
+    assert (read["columns"], read["rows"]) == (["region", "city", "n"], [["North", "Kiel", 1], [None, "Bremen", 2]])
 
 
 def test_head_returns_a_table(files):

@@ -40,6 +40,11 @@ COPY_OPTIONS = RESTRICTED_OPTIONS | {"max_execution_time": "0", "memory_limit": 
 CREATE_VIEW = "CREATE OR REPLACE TEMP VIEW data AS SELECT * FROM"
 PADDING_OPTIONS = ", null_padding = true, parallel = false"
 """Options of `read_csv` that fill short rows with nulls; in parallel DuckDB would reject line breaks in cells."""
+LINE_OPTIONS = ", max_line_size = 16000000, buffer_size = 32000000"
+"""Options of `read_csv`: bytes of a row and of a part of the file in memory. DuckDB rejects rows of over 2 MB."""
+_OTHER_DATE_ORDERS = {"dmY": ("mdY",), "dmy": ("mdy",), "ymd": ("dmy", "mdy")}
+"""Orders of day, month and year that dates may have too, by the one that DuckDB detects first."""
+_SEPARATOR_LINE = re.compile(r"sep=[;,|\t]\r?\n", re.IGNORECASE)
 TEXT_OPTIONS = """, all_varchar = true, quote = '"', escape = '"'"""
 """Options of `read_csv` for any cells. The sniffer expects no quotes if its sample has none."""
 
@@ -182,7 +187,7 @@ def open_stream(
             source, sheets = _convert_sheet_to_csv(stack, file, display_path, sheet)
             reader = "read_csv"
         else:
-            source = _convert_to_utf8(stack, file) if suffix != ".parquet" else file
+            source = _convert_to_utf8(stack, file, display_path) if suffix != ".parquet" else file
             reader = READER_FUNCTIONS[suffix]
         streams = [source] if writable_stream is None else [source, writable_stream]
         connection = _connect([get_descriptor_path(stream) for stream in streams], database, display_path)
@@ -209,11 +214,12 @@ def translate_duckdb_errors(display_path: str) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, OverflowError, UnicodeDecodeError) as error:
-        first_line = str(error).strip().splitlines()[0]
+        first_line, *lines = str(error).strip().partition("\n\n")[0].splitlines()
         if isinstance(error, duckdb.InterruptException) or "execution time" in first_line:
             raise ToolFailed(f"Reading {display_path} took too long and was stopped.") from error
+        reason = f"{first_line}: {lines[-1]}" if lines and "CSV Error" in first_line else first_line
         message = " ".join(
-            display_path if word.strip("\"'.,:;").startswith("/dev/fd/") else word for word in first_line.split()
+            display_path if word.strip("\"'.,:;").startswith("/dev/fd/") else word for word in reason.split()
         )
         raise ToolFailed(f"{display_path} cannot be read so: {message[:500]}") from error
 
@@ -245,15 +251,18 @@ def _create_view(connection: Any, reader_function: str, source: BinaryIO, displa
         if reader_function != "read_csv":
             connection.execute(f"{CREATE_VIEW} {_choose_reader(connection, reader)}")
             return
-        if _has_ragged_rows(connection, source):
-            reader += PADDING_OPTIONS
-        for options in ("", TEXT_OPTIONS):
-            with contextlib.suppress(duckdb.InvalidInputException, duckdb.ConversionException):
-                connection.execute(f"{CREATE_VIEW} {_choose_reader(connection, reader + options)}")
+        reader += LINE_OPTIONS
+        padding = PADDING_OPTIONS if _has_ragged_rows(connection, reader, source) else ""
+        for options in (padding, padding + TEXT_OPTIONS):
+            try:
+                connection.execute(f"{CREATE_VIEW} {_choose_csv_reader(connection, reader + options)}")
                 connection.execute("SELECT count(COLUMNS(*)) FROM data").fetchall()
+            except (duckdb.InvalidInputException, duckdb.ConversionException) as error:
+                if "Maximum line size" in str(error):  # a tolerant reader would split the row
+                    raise
+            else:
                 return
-        reader = f"read_csv('{path}', all_varchar = true, strict_mode = false{PADDING_OPTIONS})"
-        connection.execute(f"{CREATE_VIEW} {reader}")
+        connection.execute(f"{CREATE_VIEW} {reader}, all_varchar = true, strict_mode = false{PADDING_OPTIONS})")
 
 
 def _choose_reader(connection: Any, call: str) -> str:
@@ -262,16 +271,58 @@ def _choose_reader(connection: Any, call: str) -> str:
     DuckDB detects the columns from the first 20,480 rows. If all rows have others, it would read 1.5 as 2, 01234 as
     1234, and no keys that JSON objects have later.
     """
-    sampled, complete = readers = f"{call})", f"{call}, sample_size = -1)"
-    descriptions = [connection.execute(f"DESCRIBE FROM {reader}").fetchall() for reader in readers]
-    return sampled if descriptions[0] == descriptions[1] else complete
+    sampled, complete = f"{call})", f"{call}, sample_size = -1)"
+    are_equal = _describe_columns(connection, sampled) == _describe_columns(connection, complete)
+    return sampled if are_equal else complete
 
 
-def _has_ragged_rows(connection: Any, source: BinaryIO) -> bool:
+def _choose_csv_reader(connection: Any, call: str) -> str:
+    """Complete the call of `read_csv`. Dates that fit more than one order of day, month and year are text.
+
+    DuckDB reads 02/01/2025 as 2 January, and 01.02.25 as 25 February 2001.
+    """
+    reader = _choose_reader(connection, call)
+    types = _describe_columns(connection, reader)
+    if not {"DATE", "TIMESTAMP"}.intersection(types.values()):
+        return reader
+    call += ", sample_size = -1"
+    sniff = f"FROM sniff_csv{call.removeprefix('read_csv')})"
+    [(has_header, *formats)] = connection.execute(f"SELECT HasHeader, DateFormat, TimestampFormat {sniff}").fetchall()
+    call += f", header = {has_header}"  # text would change the detected one
+    text_columns: list[str] = []
+    for option, column_type, date_format in zip(
+        ("dateformat", "timestampformat"), ("DATE", "TIMESTAMP"), formats, strict=True
+    ):
+        names = [name for name in types if types[name] == column_type]
+        for other_format in _list_other_date_orders(date_format or ""):
+            other_types = _describe_columns(connection, f"{call}, {option} = '{other_format}')")
+            if all(other_types.get(name) == column_type for name in names):
+                text_columns += names
+    text_types = ", ".join(f"{quote_identifier(name)}: 'VARCHAR'" for name in dict.fromkeys(text_columns))
+    return f"{call}, types = {{{text_types}}})" if text_types else f"{call})"
+
+
+def _list_other_date_orders(date_format: str) -> list[str]:
+    """Return `%m/%d/%Y` for `%d/%m/%Y`. With dots, the day is first."""
+    if date_format.startswith("%d."):
+        return []
+    order = date_format[1:8:3]
+    return [
+        date_format[:8].translate(str.maketrans(order, other)) + date_format[8:]
+        for other in _OTHER_DATE_ORDERS.get(order, ())
+    ]
+
+
+def _describe_columns(connection: Any, reader: str) -> dict[str, str]:
+    """Return the type of each column that a reader returns."""
+    return {name: column_type for name, column_type, *_ in connection.execute(f"DESCRIBE FROM {reader}").fetchall()}
+
+
+def _has_ragged_rows(connection: Any, call: str, source: BinaryIO) -> bool:
     """Return whether DuckDB would skip rows, or read all cells as one, because rows differ in their number of cells."""
     import duckdb
 
-    sniff = f"FROM sniff_csv('{get_descriptor_path(source)}'"
+    sniff = f"FROM sniff_csv{call.removeprefix('read_csv')}"
     try:
         [(skipped_count, columns)] = connection.execute(f"SELECT SkipRows, Columns {sniff})").fetchall()
         if not skipped_count and len(columns) > 1:
@@ -285,16 +336,28 @@ def _has_ragged_rows(connection: Any, source: BinaryIO) -> bool:
     return split_count > 1 or (len(columns) == 1 and delimiter in columns[0]["name"])  # one line may be a title
 
 
-def _convert_to_utf8(stack: contextlib.ExitStack, file: BinaryIO) -> BinaryIO:
-    """Return the file itself when it is UTF-8 without a byte-order mark, otherwise a private copy in UTF-8."""
+def _convert_to_utf8(stack: contextlib.ExitStack, file: BinaryIO, display_path: str) -> BinaryIO:
+    """Return the file itself if it is UTF-8 without a byte-order mark, otherwise a private copy in UTF-8.
+
+    The copy does not have a first line such as `sep=;`, which is for Excel.
+    """
+    beginning = file.read(65536)
+    file.seek(0)
     chunks = iter(lambda: file.read(65536), b"")
     sample = next((chunk for chunk in chunks if not chunk.isascii()), b"")
     file.seek(0)
     encoding = detect_encoding(sample)
-    if encoding in ("utf-8", None):
+    if detect_encoding(beginning) is None and beginning.count(0) * 10 > len(beginning):  # a text may have a few
+        raise ToolFailed(
+            f"{display_path} is not a text file, or it is UTF-16 without a byte-order mark. Save it as UTF-8."
+        )
+    first_line = _SEPARATOR_LINE.match(beginning.decode(encoding or "utf-8", "replace"))
+    if encoding in ("utf-8", None) and first_line is None:
         return file
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-    reader = codecs.getreader(encoding)(file, "replace")
+    reader = codecs.getreader(encoding or "utf-8")(file, "replace")
+    if first_line is not None:
+        reader.readline()
     while chunk := reader.read(1_000_000):
         copy.write(chunk.encode())
     copy.flush()

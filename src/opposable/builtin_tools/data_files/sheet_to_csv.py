@@ -35,8 +35,10 @@ def main() -> None:
         if sheet is None or sheet in workbook.sheet_names:
             rows = workbook.get_sheet_by_name(sheet or workbook.sheet_names[0]).to_python()
             report["rows"] = len(rows)
+            table_rows = (index for index, row in enumerate(rows) if sum(value != "" for value in row) > 1)
+            table = rows[next(table_rows, 0) :]  # rows of one cell above it are a title
             writer = io.TextIOWrapper(sys.stdout.buffer, "utf-8", newline="", write_through=True)
-            csv.writer(writer).writerows([_to_csv_value(value) for value in row] for row in rows)
+            csv.writer(writer).writerows([_to_csv_value(value) for value in row] for row in table)
     except (python_calamine.CalamineError, OSError, IndexError) as error:
         report["error"] = str(error)
     sys.stderr.write(f"{json.dumps(report)}\n")

@@ -46,7 +46,7 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _format_cell(value: Any) -> str:
-    text = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    text = "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
     text = " ".join(text.split())
     return text if len(text) <= _MAX_CELL_WIDTH else text[: _MAX_CELL_WIDTH - 1] + "…"
 
