@@ -608,10 +608,24 @@ def test_json_with_half_characters_or_deep_nesting_is_read():
 
 
 def test_yaml_keeps_words_as_they_are_written():
-    text = b"a: 2026-11-20\nb: yes\nc: true\nd: 1.5\ne: 012\nf: 7\ng: 1e3\nh: ~\ni: 12:30\nj: {k: off}\n200: x\n"
+    text = b"a: 2026-11-20\nb: yes\nc: true\nd: 1.5\ne: 012\nf: 7\ng: 1e3\nh: ~\ni: 12:30\nj: {k: off}\n200: x\n1.10: {true: y}\n"
     assert parse_document(text, "x") == {
-        "a": "2026-11-20", "b": "yes", "c": True, "d": 1.5, "e": "012", "f": 7, "g": 1000.0, "h": None, "i": "12:30", "j": {"k": "off"}, 200: "x"
+        "a": "2026-11-20", "b": "yes", "c": True, "d": 1.5, "e": "012", "f": 7, "g": 1000.0, "h": None, "i": "12:30", "j": {"k": "off"}, "200": "x", "1.10": {"true": "y"}
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["", 5, None])
+def test_a_parameter_without_a_name_is_the_reason_for_a_skipped_operation(name):
+    parameters = [{"name": name, "in": "query", "schema": {"type": "string"}}]
+    root = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://a.example"}],
+        "paths": {"/b": {"get": {"parameters": parameters}}},
+    }
+    result = specs_from_openapi(OpenApiDocument(root))
+    assert [part.reason for part in result.skipped_parts] == [
+        f"no tool: has a parameter named {str(name)!r}; a name is a text that is not empty"
+    ]
 
 
 @pytest.mark.parametrize(

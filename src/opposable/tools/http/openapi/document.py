@@ -158,7 +158,7 @@ def parse_document(raw: bytes, source_name: str) -> Any:
 
 
 def parse_yaml(source: str | bytes, source_name: str) -> Any:
-    """Parse YAML, in UTF-8 or UTF-16 as bytes. Dates and words such as `yes` remain text. Raises: `BadInput`."""
+    """Parse YAML, in UTF-8 or UTF-16 as bytes. Keys, dates and words such as `yes` are text. Raises: `BadInput`."""
     try:
         import yaml  # lazy: the extra "http"
     except ModuleNotFoundError as error:
@@ -212,7 +212,7 @@ def _create_yaml_loader() -> Any:
     merge_tag = f"{prefix}merge"
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Loads only the types of JSON, with a limit on merge keys: nested ones multiply what they merge."""
+        """Loads only the types of JSON, with texts as keys, and a limit on merge keys: nested ones multiply what they merge."""
 
         merged_pairs = 0
 
@@ -220,6 +220,8 @@ def _create_yaml_loader() -> Any:
             for key, value in node.value:
                 if key.tag == merge_tag:
                     self.count_merged_pairs(value.value if isinstance(value, yaml.SequenceNode) else [value])
+                elif isinstance(key, yaml.ScalarNode):
+                    key.tag = f"{prefix}str"
             super().flatten_mapping(node)
 
         def count_merged_pairs(self, sources: Iterable[Any]) -> None:

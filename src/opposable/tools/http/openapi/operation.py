@@ -64,7 +64,9 @@ class OperationInputs:
         for node in nodes:
             parameter = self._document.resolve_node(node)
             name, place = parameter.get("name"), parameter.get("in")
-            if not isinstance(name, str) or place not in _STYLES:
+            if not isinstance(name, str) or not name:
+                raise LookupError(f"has a parameter named {to_short_text(name)!r}; a name is a text that is not empty")
+            if place not in _STYLES:
                 raise LookupError(f"has a parameter in {to_short_text(place)!r}, which is not supported")
             if place == "header" and (
                 name.lower() in _IGNORED_HEADERS or (is_token(name) and not is_settable_header(name))
