@@ -117,6 +117,49 @@ def test_long_chinese_instructions_are_read_to_their_end(tmp_path):
     assert instructions.endswith("完")
 
 
+def test_front_matter_may_follow_empty_lines(tmp_path):
+    folder = write_skill(tmp_path, "x", {"SKILL.md": "\ufeff\n\r\n---\nname: y\ndescription: Y.\n---\nBody.\n"})
+    skill = load_skill(folder)
+    assert (skill.skill_id, skill.description, skill.read_instructions()) == ("y", "Y.", "Body.")
+    write_skill(tmp_path, "x", {"SKILL.md": "\n\n---\nname: y\ndescription: a: b\n---\n"})
+    with pytest.raises(BadInput, match="not valid YAML in line 5"):
+        load_skill(folder)
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("#!/usr/bin/env bash\na=(1 2)\necho ${a[1]}\n", "2"),
+        ("#!/bin/bash -e\nfalse || echo ${BASH_VERSION:+bash}\n", "bash"),
+        ("#!/bin/sh\r\necho hello\r\nexit 0\r\n", "hello"),
+        ("#!/usr/bin/env no-such-shell\necho hello\n", "hello"),
+        ("\nX=1\necho $X\n", "1"),
+    ],
+)
+async def test_a_script_runs_in_the_shell_that_it_names(tmp_path, sandbox, script, output):
+    library = ToolLibrary(
+        create_skill_tools(load_skill(write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/a.sh": script})), sandbox)
+    )
+    result = await library.call(f"{load_skill(tmp_path / 'x').skill_id}.a", {})
+    assert (result.failure, result.data) == (None, output)
+
+
+async def test_options_of_the_first_line_of_a_script_hold(tmp_path, sandbox):
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/a.sh": "#!/bin/sh -e\nfalse\necho done\n"})
+    library = ToolLibrary(create_skill_tools(load_skill(folder), sandbox))
+    assert "exit code 1" in (await library.call(f"{load_skill(folder).skill_id}.a", {})).content
+
+
+def test_a_link_to_a_skill_is_rejected_with_the_reason(tmp_path):
+    write_skill(tmp_path / "elsewhere", "x", {"SKILL.md": BODY})
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills/x").symlink_to(tmp_path / "elsewhere/x")
+    (tmp_path / "skills/all").symlink_to(tmp_path / "elsewhere")
+    scan = scan_skills([tmp_path / "skills"])
+    reason = "x is not a usable skill: it is a link; links are not followed."
+    assert (scan.skills, scan.rejected_folders) == ((), {str(tmp_path / "skills/x"): reason})
+
+
 def test_a_version_may_be_a_date(tmp_path):
     text = "---\nname: x\ndescription: X.\nversion: 2025-11-15\n---\n"
     assert load_skill(write_skill(tmp_path, "x", {"SKILL.md": text})).manifest.version == "2025-11-15"

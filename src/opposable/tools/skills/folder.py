@@ -67,12 +67,14 @@ class SkillFolder:
     def copy_to(self, target: Path) -> None:
         """Copy the files into `target`, readable by every user, since a sandbox runs as an unprivileged one.
 
-        Programs stay executable: scripts of a skill may start them.
+        Programs stay executable: scripts of a skill may start them. The line breaks of shell scripts become those that
+        a shell reads.
         """
         for name in self.list_files().sizes:
             copy = target / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(self.read(name))
+            content = self.read(name)
+            copy.write_bytes(content.replace(b"\r\n", b"\n") if name.endswith(".sh") else content)
             copy.chmod(0o755 if os.access(self.path / name, os.X_OK) else 0o644)
         for folder in (target, *(path for path in target.rglob("*") if path.is_dir())):
             folder.chmod(0o755)

@@ -108,15 +108,16 @@ def scan_skills(roots: Iterable[Path]) -> SkillScan:
 
 def _find_skill_folders(folder: Path, depth: int, rejected_folders: dict[str, str]) -> Iterable[Path]:
     try:
-        if not folder.is_dir() or (depth and folder.is_symlink()):
+        if not folder.is_dir():
             return
         is_skill = (folder / SKILL_DOCUMENT).exists() or (folder / JSON_MANIFEST).exists()
-        children = [] if is_skill or depth == _MAX_FOLDER_DEPTH else sorted(folder.iterdir())
+        is_link = depth > 0 and folder.is_symlink()
+        children = [] if is_skill or is_link or depth == _MAX_FOLDER_DEPTH else sorted(folder.iterdir())
     except OSError as error:
         rejected_folders[str(folder)] = f"It cannot be read: {error.strerror}."
         return
     if is_skill:
-        yield folder
+        yield folder  # a link is rejected where it is loaded
     for child in children:
         if not child.name.startswith("."):
             yield from _find_skill_folders(child, depth + 1, rejected_folders)

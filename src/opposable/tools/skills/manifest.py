@@ -92,12 +92,14 @@ class SkillManifest(LenientModel):
 def parse_front_matter(text: str) -> tuple[SkillManifest, str]:
     """Parse a `SKILL.md` into its manifest and its instructions. Raises: `BadInput`."""
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
-    if not lines or lines[0].strip() != _FENCE:
+    start = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    if not lines or lines[start].strip() != _FENCE:
         return SkillManifest(), text
-    end = next((i for i, line in enumerate(lines[1:], 1) if line.strip() == _FENCE), None)
+    end = next((i for i, line in enumerate(lines) if i > start and line.strip() == _FENCE), None)
     if end is None:
         raise BadInput("its front matter begins with --- and does not end. Add a closing ---.")
-    return _validate_manifest(_parse_yaml("".join(lines[1:end]))), "".join(lines[end + 1 :]).strip()
+    front_matter = "".join(lines[:start] + lines[start + 1 : end])
+    return _validate_manifest(_parse_yaml(front_matter)), "".join(lines[end + 1 :]).strip()
 
 
 def parse_json_manifest(text: str) -> SkillManifest:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -151,7 +152,8 @@ def _create_script_tool(
             finally:  # the thread of a cancelled call must not write into a folder that is removed
                 await asyncio.wait({copying})
             limits = dataclasses.replace(sandbox.limits, seconds=timeout or sandbox.limits.seconds)
-            program = [sandbox.python_program] if script.path.endswith(".py") else ["/bin/sh"]
+            is_python = script.path.endswith(".py")
+            program = [sandbox.python_program] if is_python else _get_shell(Path(folder) / script.path)
             command = [*program, f"{_SANDBOX_FOLDER}/{script.path}", *options]
             mounts = {_SANDBOX_FOLDER: Path(folder)}
             finished = await sandbox.run(command, stdin=stdin, read_only_mounts=mounts, limits=limits)
@@ -161,6 +163,17 @@ def _create_script_tool(
         return _create_tool(tool_id, script.description, script.parameters, timeout, run)
     except BadInput as error:
         raise BadInput(f"{tool_id}: {error}") from error
+
+
+def _get_shell(script: Path) -> list[str]:
+    """Return the program and the options in the `#!` line of a script, else `/bin/sh`, as for a missing program."""
+    with script.open(encoding="utf-8", errors="replace") as file:
+        first_line = file.readline()
+    words = first_line.removeprefix("#!").split() if first_line.startswith("#!") else []
+    if words and words[0].endswith("/env"):
+        words.pop(0)
+    program = shutil.which(words[0]) if words else None
+    return [program, *words[1:]] if program else ["/bin/sh"]
 
 
 def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[list[str], bytes]:
