@@ -109,7 +109,7 @@ async def test_failed_opening_of_sqlite_leaves_no_thread(tmp_path):
     (tmp_path / "s.db").mkdir()
     database = StoreDatabase(parse_database_url(f"sqlite:///{tmp_path}/s.db"))
     thread_count = threading.active_count()
-    with pytest.raises(StoreUnavailable, match="unable to open"):
+    with pytest.raises(StoreUnavailable, match=r"unable to open database file\. Make sure that it is a file"):
         await database.ping()
     assert threading.active_count() == thread_count
     await database.close()

@@ -124,7 +124,7 @@ async def _check_store(settings: Settings) -> Check:
         scheme, _, rest = place.partition("://")
         place = f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"  # a password may have a / or a [
     elif unwritable := _find_unwritable_path(place):
-        advice = "Change its permissions, or set OPPOSABLE_HOME to a folder that you can write."
+        advice = "Make sure that the store is a file that you can write, or set OPPOSABLE_HOME to another folder."
         return Check("store", "failed", f"{place}: cannot write to {unwritable}", advice)
     try:
         async with open_existing_store(settings, uses_valkey=True) as store:

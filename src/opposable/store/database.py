@@ -33,6 +33,7 @@ _ENGINE_OPTIONS: dict[str, Any] = {
 }
 _SQLITE_ADVICE = {
     sqlite3.SQLITE_READONLY: "Make the file and its folder writable, or set OPPOSABLE_HOME to another folder.",
+    sqlite3.SQLITE_CANTOPEN: "Make sure that it is a file, not a folder, and that its folder is writable.",
     sqlite3.SQLITE_FULL: "Free space on its disk.",
     sqlite3.SQLITE_CORRUPT: "Restore it from a backup, or move it away to begin with an empty store.",
     sqlite3.SQLITE_NOTADB: "Restore it from a backup, or move it away to begin with an empty store.",
