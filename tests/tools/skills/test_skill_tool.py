@@ -150,6 +150,18 @@ async def test_options_of_the_first_line_of_a_script_hold(tmp_path, sandbox):
     assert "exit code 1" in (await library.call(f"{load_skill(folder).skill_id}.a", {})).content
 
 
+@pytest.mark.parametrize("path", ["scripts/a.sh", "scripts/a.py"])
+async def test_a_script_that_was_deleted_is_reported(tmp_path, sandbox, path):
+    skill = load_skill(write_skill(tmp_path, "x", {"SKILL.md": BODY, path: ""}))
+    library = ToolLibrary(create_skill_tools(skill, sandbox))
+    (tmp_path / "x" / path).unlink()
+    result = await library.call(f"{skill.skill_id}.a", {})
+    assert (result.failure, result.content) == (
+        "failed",
+        f"{path} of the skill {skill.skill_id} was deleted, or is a link.",
+    )
+
+
 def test_a_link_to_a_skill_is_rejected_with_the_reason(tmp_path):
     write_skill(tmp_path / "elsewhere", "x", {"SKILL.md": BODY})
     (tmp_path / "skills").mkdir()

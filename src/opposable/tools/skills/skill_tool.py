@@ -151,9 +151,11 @@ def _create_script_tool(
                 await asyncio.shield(copying)
             finally:  # the thread of a cancelled call must not write into a folder that is removed
                 await asyncio.wait({copying})
+            file = Path(folder) / script.path
+            if not file.exists():  # the skill has changed
+                raise ToolFailed(f"{script.path} of the skill {skill.skill_id} was deleted, or is a link.")
             limits = dataclasses.replace(sandbox.limits, seconds=timeout or sandbox.limits.seconds)
-            is_python = script.path.endswith(".py")
-            program = [sandbox.python_program] if is_python else _get_shell(Path(folder) / script.path)
+            program = [sandbox.python_program] if file.suffix == ".py" else _get_shell(file)
             command = [*program, f"{_SANDBOX_FOLDER}/{script.path}", *options]
             mounts = {_SANDBOX_FOLDER: Path(folder)}
             finished = await sandbox.run(command, stdin=stdin, read_only_mounts=mounts, limits=limits)
