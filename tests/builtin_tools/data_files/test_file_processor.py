@@ -77,6 +77,23 @@ def test_a_file_of_dates_without_a_header_has_all_its_rows(files, folder, last, 
     assert files.read("dates.csv")["rows"][0][0] == first_day
 
 
+@pytest.mark.parametrize(
+    ("text", "columns", "count"),
+    [
+        ("name,2023,2024\nx,1,2\ny,3,4\n", ["name", "2023", "2024"], 2),
+        ("2024;2023\n1;2\n", ["2024", "2023"], 1),
+        ("Report\n\nname,2023,2024\nx,1.5,2.5\ny,,0.1\n", ["name", "2023", "2024"], 2),
+        ("day,2023,2024\n2020-01-02,1,2\n", ["day", "2023", "2024"], 1),
+        ("Ada,2023,2024\nBob,2019,2020\n", ["column0", "column1", "column2"], 2),  # from a year to the next one
+        ("x,2023,5\ny,2024,6\n", ["column0", "column1", "column2"], 2),
+    ],
+)
+def test_years_in_the_first_row_alone_are_names_of_columns(files, folder, text, columns, count):
+    (folder / "pivot.csv").write_text(text)
+    read = files.read("pivot.csv")
+    assert (read["columns"], len(read["rows"])) == (columns, count)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 def test_a_separator_line_for_excel_is_no_row(files, folder, encoding):
     (folder / "export.csv").write_bytes("sep=;\r\nGröße;b\r\n1;2\r\n3;4;5\r\n".encode(encoding))

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -283,12 +283,15 @@ def _choose_csv_reader(connection: Any, call: str) -> str:
     """
     reader = _choose_reader(connection, call)
     types = _describe_columns(connection, reader)
+    if "column0" in types and _begins_with_years(connection.execute(f"FROM {reader} LIMIT 2").fetchall()):
+        return _choose_csv_reader(connection, f"{call}, header = true")
     if not {"DATE", "TIMESTAMP"}.intersection(types.values()):
         return reader
     call += ", sample_size = -1"
     sniff = f"FROM sniff_csv{call.removeprefix('read_csv')})"
     [(has_header, *formats)] = connection.execute(f"SELECT HasHeader, DateFormat, TimestampFormat {sniff}").fetchall()
-    call += f", header = {has_header}"  # text would change the detected one
+    if "header =" not in call:
+        call += f", header = {has_header}"  # text would change the detected one
     text_columns: list[str] = []
     for option, column_type, date_format in zip(
         ("dateformat", "timestampformat"), ("DATE", "TIMESTAMP"), formats, strict=True
@@ -300,6 +303,13 @@ def _choose_csv_reader(connection: Any, call: str) -> str:
                 text_columns += names
     text_types = ", ".join(f"{quote_identifier(name)}: 'VARCHAR'" for name in dict.fromkeys(text_columns))
     return f"{call}, types = {{{text_types}}})" if text_types else f"{call})"
+
+
+def _begins_with_years(rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether the first row alone has consecutive years: DuckDB reads the header `name,2023,2024` as a row."""
+    years = [[cell for cell in row if isinstance(cell, int | float) and 1900 <= cell <= 2100] for row in rows]
+    are_consecutive = [len(row) > 1 and sorted(row) == [min(row) + n for n in range(len(row))] for row in years]
+    return are_consecutive == [True, False]
 
 
 def _list_other_date_orders(date_format: str) -> list[str]:
