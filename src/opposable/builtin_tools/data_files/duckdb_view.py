@@ -287,22 +287,23 @@ def _choose_csv_reader(connection: Any, call: str) -> str:
         return _choose_csv_reader(connection, f"{call}, header = true")
     if not {"DATE", "TIMESTAMP"}.intersection(types.values()):
         return reader
-    call += ", sample_size = -1"
     sniff = f"FROM sniff_csv{call.removeprefix('read_csv')})"
     [(has_header, *formats)] = connection.execute(f"SELECT HasHeader, DateFormat, TimestampFormat {sniff}").fetchall()
-    if "header =" not in call:
-        call += f", header = {has_header}"  # text would change the detected one
     text_columns: list[str] = []
     for option, column_type, date_format in zip(
         ("dateformat", "timestampformat"), ("DATE", "TIMESTAMP"), formats, strict=True
     ):
-        names = [name for name in types if types[name] == column_type]
+        columns = {name: column_type for name in types if types[name] == column_type}
         for other_format in _list_other_date_orders(date_format or ""):
-            other_types = _describe_columns(connection, f"{call}, {option} = '{other_format}')")
-            if all(other_types.get(name) == column_type for name in names):
-                text_columns += names
+            other_call = f"{call}, {option} = '{other_format}'"
+            readers = (f"{other_call})", f"{other_call}, sample_size = -1)")  # the first rows decide about most files
+            if all(columns.items() <= _describe_columns(connection, other).items() for other in readers):
+                text_columns += columns
+    if not text_columns:
+        return reader
     text_types = ", ".join(f"{quote_identifier(name)}: 'VARCHAR'" for name in dict.fromkeys(text_columns))
-    return f"{call}, types = {{{text_types}}})" if text_types else f"{call})"
+    options = f"types = {{{text_types}}}" + ("" if "header =" in call else f", header = {has_header}")
+    return f"{reader.removesuffix(')')}, {options})"  # without a date, another header would be detected
 
 
 def _begins_with_years(rows: Sequence[Sequence[Any]]) -> bool:
