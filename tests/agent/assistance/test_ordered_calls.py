@@ -122,6 +122,32 @@ async def test_a_planned_call_that_changes_something_is_not_made_against_the_mod
     assert (made, end.text, end.turns) == (["find Anna"], "It is paid, so I kept it.", 3)
 
 
+async def test_planned_calls_in_another_order_are_each_made_once():
+    plan = reply_with_calls(call_find("A-1"), call_cancel("A-1"), call_cancel("A-2"))
+    model = ScriptedModel(plan, reply_with_calls(call_cancel("A-2"), call_cancel("A-1")), "Done.")
+    await run_scripted(model, task="Cancel A-1 and A-2.")
+    assert (made[0], sorted(made[1:])) == ("find A-1", ["cancel A-1", "cancel A-2"])
+
+
+async def test_of_planned_calls_only_those_that_the_model_still_wants_are_made():
+    plan = reply_with_calls(call_find(), call_cancel("A-1"), call_cancel("A-2"))
+    model = ScriptedModel(plan, reply_with_calls(call_cancel("A-2")), "A-1 was shipped already.")
+    await run_scripted(model, task="Cancel A-1 and A-2.")
+    assert made == ["find Anna", "cancel A-2"]
+
+
+async def test_a_call_that_was_made_before_its_turn_is_not_named_as_missing():
+    send_report = tool_call("report", '{"state": "failed"}')
+    plan = reply_with_calls(call_find("Anne"), call_cancel("unknown"), send_report)
+    model = ScriptedModel(plan, reply_with_calls(send_report), "There is no Anne.")
+    end = await run_scripted(
+        model, task="Cancel Anne's order and report the state.", suggestions=False, follow_ups=False
+    )
+    assert (made, end.text) == (["find Anne", "report failed"], "There is no Anne.")
+    note = '[Not made yet: cancel(order="unknown"). Make'
+    assert note in model.requests[-1].messages[-1].content
+
+
 async def test_only_a_planned_call_that_reads_is_forced():
     states[:] = ["done"]
     look_last = reply_with_calls(call_find(), tool_call("look", "{}"))

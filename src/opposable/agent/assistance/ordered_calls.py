@@ -29,9 +29,7 @@ class OrderedCalls(AssistanceRule):
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._planned: list[ToolCall] = []
-        self._polled_name = ""
-        self._waits = MAX_WAITS
-        self._is_requested = False
+        self._polled_name, self._waits, self._is_requested = "", MAX_WAITS, False
 
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
         """Offer the planned tool when it is requested, and the tool just called if its spec says that it is polled."""
@@ -42,14 +40,14 @@ class OrderedCalls(AssistanceRule):
 
     def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """Return the calls of the first tool, and plan those of the others."""
-        planned_count = _count_first(self._planned)
-        count = _count_first(calls)
+        planned_count, count = _count_first(self._planned), _count_first(calls)
         if count < len(calls) and not self._is_requested:
             self._planned = list(calls[count:])
         elif calls and self._planned and calls[0].name == self._planned[0].name:
-            pairs = zip(self._planned[:planned_count], calls[:count], strict=False)
-            calls = [self._choose(*pair) for pair in pairs] if self._is_requested else calls
-            self._planned = self._planned[planned_count:]
+            planned, self._planned = self._planned[:planned_count], self._planned[planned_count:]
+            calls = self._choose(planned, calls[: min(count, planned_count)]) if self._is_requested else calls
+        else:  # calls that are made before their turn
+            self._planned = _remove_equal_calls(self._planned, calls[:count])
         self._is_requested = False
         return calls[:count]
 
@@ -77,7 +75,12 @@ class OrderedCalls(AssistanceRule):
         text = prompts.PLANNED_CALLS.format(calls="; ".join(calls))
         return Directive("replan", text, text)
 
-    def _choose(self, planned: ToolCall, written: ToolCall) -> ToolCall:
+    def _choose(self, planned: Sequence[ToolCall], written: Sequence[ToolCall]) -> list[ToolCall]:
+        """Return the written calls; one that was not planned may be replaced by a planned one that was not written."""
+        unwritten, unplanned = iter(_remove_equal_calls(planned, written)), _remove_equal_calls(written, planned)
+        return [self._choose_one(next(unwritten, one), one) if one in unplanned else one for one in written]
+
+    def _choose_one(self, planned: ToolCall, written: ToolCall) -> ToolCall:
         """Return the planned call if the written one lacks a code that the user said, such as the name of a file."""
         lost = [value for key, value in planned.arguments.items() if str(value) not in str(written.arguments.get(key))]
         codes = [value for value in lost if isinstance(value, str) and CODE_PATTERN.fullmatch(value)]
@@ -88,3 +91,9 @@ class OrderedCalls(AssistanceRule):
 def _count_first(calls: Sequence[ToolCall]) -> int:
     """Return how many calls in a row are of the first tool."""
     return next((n for n, call in enumerate(calls) if call.name != calls[0].name), len(calls))
+
+
+def _remove_equal_calls(calls: Sequence[ToolCall], others: Sequence[ToolCall]) -> list[ToolCall]:
+    """Return the calls that have another tool or other arguments than all others."""
+    keys = [(call.name, call.arguments) for call in others]
+    return [call for call in calls if (call.name, call.arguments) not in keys]

@@ -28,11 +28,8 @@ class StatusNote(AssistanceRule):
 
     def extend_request(self, messages: list[Message]) -> list[Message]:
         """Append the note to the last message. The history stays without it."""
-        note = self._format_note(messages)
-        if not note:
-            return messages
-        last = messages[-1]
-        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{note}")]
+        note, last = self._format_note(messages), messages[-1]
+        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{note}")] if note else messages
 
     def _format_note(self, messages: Sequence[Message]) -> str:
         run = self.run
@@ -80,10 +77,10 @@ def format_status_note(run: AssistedRun, *, include_all: bool = False) -> str:
 def _iter_status_lines(run: AssistedRun, attempts: Sequence[Sequence[Step]], include_all: bool) -> Iterator[str]:
     is_chinese = run.language == "zh"
     total, observations = len(run.steps), [step.result.content for step in run.steps if step.result.failure is None]
+    failed_count = total - len(observations)
     if is_chinese:
-        yield f"【任务状态】共 {total} 次调用，成功 {len(observations)} 次，失败 {total - len(observations)} 次。"
+        yield f"【任务状态】共 {total} 次调用，成功 {len(observations)} 次，失败 {failed_count} 次。"
     else:
-        failed_count = total - len(observations)
         yield f"[State of this task: {total} calls, {len(observations)} worked, {failed_count} failed.]"
     if run.advice:
         yield localize(run.advice, run.language)

@@ -45,10 +45,8 @@ def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, s
     A value needs to be the only best one. Ids that differ only in a number are not similar.
     """
     error_text = error_text[:_MAX_CHARACTERS_READ]
-    texts = {
-        name: text for name, text in arguments.items() if isinstance(text, str) and len(text) <= MAX_VALUE_CHARACTERS
-    }
-    quoted = ((name, text) for name, text in texts.items() if is_quoted(error_text, text))
+    texts = [(name, text) for name, text in arguments.items() if isinstance(text, str)]
+    quoted = ((name, text) for name, text in texts if len(text) <= MAX_VALUE_CHARACTERS and is_quoted(error_text, text))
     return {name: near for name, text in quoted if (near := _find_nearest_value(text, error_text))}
 
 

@@ -26,8 +26,5 @@ def estimate_confidence(sql: str, rows: Sequence[Sequence[Any]]) -> tuple[float,
     score = _INTERCEPT + _LENGTH_WEIGHT * math.log(1 + word_count)
     score += _EMPTY_WEIGHT * (not rows) + _EQUAL_ROWS_WEIGHT * has_equal_rows
     confidence = round(1 / (1 + math.exp(-score)), 3)
-    if confidence >= DOUBT_THRESHOLD:
-        return confidence, ()
-    if rows and not has_equal_rows:
-        return confidence, (_LONG_QUERY.format(word_count=word_count),)
-    return confidence, (_EQUAL_ROWS if rows else _EMPTY_RESULT,)
+    doubt = _EQUAL_ROWS if has_equal_rows else _LONG_QUERY.format(word_count=word_count) if rows else _EMPTY_RESULT
+    return confidence, (doubt,) if confidence < DOUBT_THRESHOLD else ()

@@ -22,8 +22,7 @@ def interpret_question(
     Adds the compiled query to the candidates, or definitions to the notes of the prompt; never raises. `today` returns
     the date of the question.
     """
-    date = today()
-    parsed = parser.parse(state.question, date)
+    parsed = parser.parse(state.question, date := today())
     intent = parsed.intent
     state.intent = intent.model_dump(mode="json", exclude_defaults=True) | {"intent_type": intent.intent_type}
     problems: list[str] = []
