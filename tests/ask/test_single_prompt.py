@@ -72,6 +72,8 @@ QUERY = "SELECT sum(pay)\nFROM s\nWHERE note = 'a;\n\nb'"
         ("查询如下：\nWITH a AS (SELECT 1) SELECT * FROM a", "WITH a AS (SELECT 1) SELECT * FROM a"),
         ("(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"),
         ("SELECT 1 FROM s;\nIt shows one.", "SELECT 1 FROM s"),
+        ("SELECT 1 FROM s; -- one row", "SELECT 1 FROM s"),
+        ("SELECT 1 FROM s; -- a SELECT\nIt shows one.", "SELECT 1 FROM s"),
         ("SELECT 1 FROM s; SELECT 2 FROM s", ""),
         ("```sql\nSELECT 1\n```\nOr select another.", "SELECT 1"),
         ("The database does not store profit. If you mean pay, I would select sum(pay) from s", ""),
@@ -101,7 +103,11 @@ def test_a_block_marked_as_sql_is_sql_if_there_is_no_query(text, sql, reads_pros
     assert extract_sql(text, "sqlite", reads_prose=reads_prose) == sql
 
 
-@pytest.mark.parametrize("pattern", ["~", "WITH ", " ", "SELECT (\n"], ids=["tildes", "with", "spaces", "selects"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["~", "WITH ", " ", "SELECT (\n", "SELECT 1;--;--"],
+    ids=["tildes", "with", "spaces", "selects", "comments"],
+)
 def test_a_reply_that_repeats_itself_takes_linear_time(pattern):
     def extract(size):
         extract_sql("```" + pattern * (size // len(pattern)), "sqlite", reads_prose=False)

@@ -30,7 +30,7 @@ _FENCED_STATEMENT_PATTERN = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _STATEMENT_PATTERN = re.compile(r"(?=.*\bSELECT\b).*?\b((?:SELECT|WITH)\b.*)", re.DOTALL | re.IGNORECASE)
-_STATEMENT_END_PATTERN = re.compile(r"\n\s*\n|;[^\S\n]*\n(?!\s*\(*(?:SELECT|WITH)\b)", re.IGNORECASE)
+_STATEMENT_END_PATTERN = re.compile(r"(?i)\n\s*\n|;[^\S\n]*(?:--[^;\n]*+)?(?:\Z|\n(?!\s*\(*(?:SELECT|WITH)\b))")
 _LINE_STATEMENT_PATTERN = re.compile(r"^[ \t]*\(*(?:SELECT|WITH)\b", re.MULTILINE | re.IGNORECASE)
 
 
