@@ -187,12 +187,12 @@ class Team:
         if candidate is None or (is_correction and candidate.sql in tried_sql):
             problem = messages.SAME_SQL_AGAIN if candidate else messages.NO_SQL_IN_REPLY
             state.outcomes.append(CandidateOutcome(Candidate(""), "", problem=problem, problem_kind=problem))
-            if not self._assisted and candidate is None and reply is not None and reply.finish == "stop":
+            is_final = not self._assisted or (state.draft_count == planner.MAX_DRAFTS and not state.best_outcome)
+            if is_final and candidate is None and reply is not None and reply.finish == "stop":
                 state.reply_text = reply.message.content.strip()
         else:
             state.pending_candidates.append(candidate)
-        sql = candidate.sql if candidate and not problem else ""
-        state.record_turn("sql_generator", decision.reason, sql, problem)
+        state.record_turn("sql_generator", decision.reason, candidate.sql if candidate and not problem else "", problem)
 
     async def _run_candidate(self, state: TeamState) -> EventStream:
         """Run the next candidate and record its outcome."""
