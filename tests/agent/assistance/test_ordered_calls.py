@@ -136,6 +136,13 @@ async def test_of_planned_calls_only_those_that_the_model_still_wants_are_made()
     assert made == ["find Anna", "cancel A-2"]
 
 
+async def test_a_code_of_the_user_is_not_replaced_by_another_one():
+    plan = reply_with_calls(call_find(), call_cancel("A-1"))
+    model = ScriptedModel(plan, reply_with_calls(call_cancel("A-2")), "A-1 was shipped already.")
+    await run_scripted(model, task="Cancel A-1, or A-2 if it was shipped.")
+    assert made == ["find Anna", "cancel A-2"]
+
+
 async def test_a_call_that_was_made_before_its_turn_is_not_named_as_missing():
     send_report = tool_call("report", '{"state": "failed"}')
     plan = reply_with_calls(call_find("Anne"), call_cancel("unknown"), send_report)

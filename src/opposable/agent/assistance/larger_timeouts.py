@@ -67,5 +67,4 @@ def _enlarge_number(value: Any, too_small: Any, sufficient: Any, maximum: Any) -
         larger = too_small * 2
     elif isinstance(sufficient, int | float) and value < sufficient:
         larger = sufficient
-    larger = min(larger, maximum)
-    return larger if larger > value else None
+    return min(larger, maximum) if larger > value and maximum > value else None

@@ -81,11 +81,13 @@ class OrderedCalls(AssistanceRule):
         return [self._choose_one(next(unwritten, one), one) if one in unplanned else one for one in written]
 
     def _choose_one(self, planned: ToolCall, written: ToolCall) -> ToolCall:
-        """Return the planned call if the written one lacks a code that the user said, such as the name of a file."""
-        lost = [value for key, value in planned.arguments.items() if str(value) not in str(written.arguments.get(key))]
-        codes = [value for value in lost if isinstance(value, str) and CODE_PATTERN.fullmatch(value)]
+        """Return the planned call if the written one lacks a code that the user said, and has no other one in its place."""
         used = {str(value) for step in self.run.steps for value in step.call.arguments.values()}
-        return planned if any(code in self.run.task and code not in used for code in codes) else written
+        texts = map(str, (*planned.arguments.values(), *written.arguments.values()))
+        said = {text for text in texts if CODE_PATTERN.fullmatch(text) and text in self.run.task and text not in used}
+        pairs = [(value, str(written.arguments.get(key))) for key, value in planned.arguments.items()]
+        is_lost = any(isinstance(old, str) and old in said and old not in new and new not in said for old, new in pairs)
+        return planned if is_lost else written
 
 
 def _count_first(calls: Sequence[ToolCall]) -> int:

@@ -86,8 +86,7 @@ def _iter_status_lines(run: AssistedRun, attempts: Sequence[Sequence[Step]], inc
         yield localize(run.advice, run.language)
     if include_all and run.plan:
         yield f"{'计划' if is_chinese else 'Plan'}: {_truncate_line(run.plan)}"
-    shown = attempts[:_MAX_FAILURES_SHOWN]
-    if shown:
+    if shown := attempts[:_MAX_FAILURES_SHOWN]:
         yield "已失败，不要原样重复：" if is_chinese else "Failed; do not repeat as they were:"
     yield from (_format_attempt(attempt, index < MAX_REASONS_SHOWN) for index, attempt in enumerate(shown))
     if include_all:
