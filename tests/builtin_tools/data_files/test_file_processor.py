@@ -101,6 +101,13 @@ def test_a_separator_line_for_excel_is_no_row(files, folder, encoding):
     assert (read["columns"], read["rows"]) == (["Größe", "b", "column2"], [[1, 2, None], [3, 4, 5]])
 
 
+def test_rows_that_begin_with_a_hash_are_no_comments(files, folder):
+    (folder / "tickets.csv").write_text("id,name\n#1,Ada\n#2,Bob\n3,C# and F#\n")
+    assert files.read("tickets.csv")["rows"] == [["#1", "Ada"], ["#2", "Bob"], ["3", "C# and F#"]]
+    (folder / "tickets.csv").write_text("# exported today\nid,name\n1,Ada\n2,C#\n")
+    assert files.read("tickets.csv")["rows"] == [[1, "Ada"], [2, "C#"]]
+
+
 def test_a_cell_may_have_megabytes(files, folder):
     (folder / "long.csv").write_text('a,b\n1,"' + "x,\n" * 700_000 + '"\n2,z\n')
     assert [(row[0], row[1][:3]) for row in files.read("long.csv")["rows"]] == [(1, "x,\n"), (2, "z")]

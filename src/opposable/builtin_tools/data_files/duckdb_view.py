@@ -40,8 +40,9 @@ COPY_OPTIONS = RESTRICTED_OPTIONS | {"max_execution_time": "0", "memory_limit": 
 CREATE_VIEW = "CREATE OR REPLACE TEMP VIEW data AS SELECT * FROM"
 PADDING_OPTIONS = ", null_padding = true, parallel = false"
 """Options of `read_csv` that fill short rows with nulls; in parallel DuckDB would reject line breaks in cells."""
-LINE_OPTIONS = ", max_line_size = 16000000, buffer_size = 32000000"
-"""Options of `read_csv`: bytes of a row and of a part of the file in memory. DuckDB rejects rows of over 2 MB."""
+LINE_OPTIONS = ", comment = '', max_line_size = 16000000, buffer_size = 32000000"
+"""Options of `read_csv`: no row is a comment, such as `#1,Ann`, which DuckDB would drop; bytes of a row, of which DuckDB
+has 2 MB, and of a part of the file in memory."""
 _OTHER_DATE_ORDERS = {"dmY": ("mdY",), "dmy": ("mdy",), "ymd": ("dmy", "mdy")}
 """Orders of day, month and year that dates may have too, by the one that DuckDB detects first."""
 _SEPARATOR_LINE = re.compile(r"sep=[;,|\t]\r?\n", re.IGNORECASE)
