@@ -156,9 +156,11 @@ async def test_cancellation_of_a_start_stops_what_the_program_has_started(monkey
     await created.wait()
     await wait_until(lambda: _is_running("sleep\x0060.063"))
     task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()  # its caller would close files that the program inherits
+    returned.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    returned.set()
     await wait_until(lambda: not _is_running("60.063"))
 
 

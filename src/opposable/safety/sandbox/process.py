@@ -42,6 +42,7 @@ async def run_process(
         process = await asyncio.shield(start)
     except asyncio.CancelledError:  # asyncio would kill the program, but not what it has started
         start.add_done_callback(_kill_started_group)
+        await asyncio.wait({start})  # the caller closes the files that the program inherits
         raise
     out, err = _BoundedOutput(output_bytes), _BoundedOutput(output_bytes)
     is_full = asyncio.Event()
