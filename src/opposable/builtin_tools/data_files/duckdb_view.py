@@ -250,7 +250,7 @@ def _create_view(connection: Any, reader_function: str, source: BinaryIO, displa
             connection.execute(f"{CREATE_VIEW} {reader})")
             return
         if reader_function != "read_csv":
-            connection.execute(f"{CREATE_VIEW} {_choose_reader(connection, reader)}")
+            connection.execute(f"{CREATE_VIEW} {_choose_reader(connection, reader)[0]}")
             return
         reader += LINE_OPTIONS
         padding = PADDING_OPTIONS if _has_ragged_rows(connection, reader, source) else ""
@@ -266,15 +266,14 @@ def _create_view(connection: Any, reader_function: str, source: BinaryIO, displa
         connection.execute(f"{CREATE_VIEW} {reader}, all_varchar = true, strict_mode = false{PADDING_OPTIONS})")
 
 
-def _choose_reader(connection: Any, call: str) -> str:
-    """Complete the call of a function that reads CSV or JSON.
+def _choose_reader(connection: Any, call: str) -> tuple[str, dict[str, str]]:
+    """Complete the call of a function that reads CSV or JSON, and return it with the types of its columns.
 
     DuckDB detects the columns from the first 20,480 rows. If all rows have others, it would read 1.5 as 2, 01234 as
     1234, and no keys that JSON objects have later.
     """
-    sampled, complete = f"{call})", f"{call}, sample_size = -1)"
-    are_equal = _describe_columns(connection, sampled) == _describe_columns(connection, complete)
-    return sampled if are_equal else complete
+    sampled, complete = [(reader, _describe_columns(connection, reader)) for reader in _list_readers(call)]
+    return sampled if sampled[1] == complete[1] else complete
 
 
 def _choose_csv_reader(connection: Any, call: str) -> str:
@@ -282,8 +281,7 @@ def _choose_csv_reader(connection: Any, call: str) -> str:
 
     DuckDB reads 02/01/2025 as 2 January, and 01.02.25 as 25 February 2001.
     """
-    reader = _choose_reader(connection, call)
-    types = _describe_columns(connection, reader)
+    reader, types = _choose_reader(connection, call)
     if "column0" in types and _begins_with_years(connection.execute(f"FROM {reader} LIMIT 2").fetchall()):
         return _choose_csv_reader(connection, f"{call}, header = true")
     if not {"DATE", "TIMESTAMP"}.intersection(types.values()):
@@ -296,8 +294,7 @@ def _choose_csv_reader(connection: Any, call: str) -> str:
     ):
         columns = {name: column_type for name in types if types[name] == column_type}
         for other_format in _list_other_date_orders(date_format or ""):
-            other_call = f"{call}, {option} = '{other_format}'"
-            readers = (f"{other_call})", f"{other_call}, sample_size = -1)")  # the first rows decide about most files
+            readers = _list_readers(f"{call}, {option} = '{other_format}'")  # the first rows decide about most files
             if all(columns.items() <= _describe_columns(connection, other).items() for other in readers):
                 text_columns += columns
     if not text_columns:
@@ -323,6 +320,11 @@ def _list_other_date_orders(date_format: str) -> list[str]:
         date_format[:8].translate(str.maketrans(order, other)) + date_format[8:]
         for other in _OTHER_DATE_ORDERS.get(order, ())
     ]
+
+
+def _list_readers(call: str) -> list[str]:
+    """Return a call that detects the columns from the first rows, and one that detects them from all rows."""
+    return [f"{call})", f"{call}, sample_size = -1)"]
 
 
 def _describe_columns(connection: Any, reader: str) -> dict[str, str]:
