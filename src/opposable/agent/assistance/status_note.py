@@ -28,8 +28,9 @@ class StatusNote(AssistanceRule):
 
     def extend_request(self, messages: list[Message]) -> list[Message]:
         """Append the note to the last message. The history stays without it."""
-        note, last = self._format_note(messages), messages[-1]
-        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{note}")] if note else messages
+        if note := self._format_note(messages):
+            return [*messages[:-1], replace(messages[-1], content=f"{messages[-1].content}\n\n{note}")]
+        return messages
 
     def _format_note(self, messages: Sequence[Message]) -> str:
         run = self.run
